@@ -49,7 +49,7 @@ def confirm(
     code: Annotated[str, typer.Argument(metavar="CODE", help="Type the code that the person told you.")],
     config: ConfigOption = None,
 ) -> None:
-    """Let somebody in by the code that the bot gave them."""
+    """Let someone in with the code that the bot gave them."""
     from gateway.commands.people import named, refused
 
     async def look(store: Documents) -> str:
@@ -66,7 +66,7 @@ def remove(
     who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="Name the person as `legato access list` does.")],
     config: ConfigOption = None,
 ) -> None:
-    """Remove somebody, within ten seconds."""
+    """Remove a person, within ten seconds."""
     from gateway.commands.people import IN_SHELL, shown_out, unnamed
 
     platform, _, user = who.partition(":")
@@ -83,7 +83,7 @@ def remove(
 def link(config: ConfigOption = None) -> None:
     """Print a link that logs your browser in to the page.
 
-    It is for the page of this machine, and works once.
+    The link works once, and only for the page on this machine.
     """
     from gateway.app.plugins import platforms
 
@@ -172,7 +172,7 @@ def add_key(
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Make a key. It is printed now, and never again."""
+    """Make a key, and print it this one time."""
     from gateway.app.plugins import keyed_platform
     from gateway.cli.importing import owner_named
     from gateway.domain.keys import Key
@@ -213,7 +213,7 @@ def remove_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name the key as `legato keys list` does.")],
     config: ConfigOption = None,
 ) -> None:
-    """Take a key back. It stops working within ten seconds."""
+    """Remove a key, which stops working within ten seconds."""
 
     async def look(store: Documents) -> str:
         if not await _keys(store).remove(name):

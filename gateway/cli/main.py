@@ -149,8 +149,8 @@ def ask(
 ) -> None:
     """Ask one QUESTION and print only the answer. The exit status is 0 if the bot answered.
 
-    `legato ask "Summarise this" - < notes.txt` asks about a file. Each question begins a new conversation, unless you
-    go on with one by --session.
+    `legato ask "Summarise this" - < notes.txt` asks about a file. Each question begins a new conversation. To
+    continue one, name it with --session.
     """
     from gateway.app.serving import ShellCall, serve_shell
 
@@ -218,11 +218,11 @@ def mcp(
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Be an MCP server for another program.
+    """Run an MCP server for another program.
 
     The program can search what you said, keep facts, and send you texts.
 
-    If the variable LEGATO_KEY holds a key of `legato keys add`, the server works for the person of that key.
+    If the variable LEGATO_KEY is a key from `legato keys add`, the server works for the person of that key.
     """
     from gateway.cli.access import make_store
     from gateway.cli.serving_mcp import serve
@@ -349,7 +349,7 @@ def _ask_secret(question: str) -> str:
 
 @app.command()
 def check(config: ConfigOption = None) -> None:
-    """Check the settings, and try what they name."""
+    """Check the settings, and try the models and platforms in them."""
     from gateway.cli.check import next_step, printed, probed
 
     found = setup_of(config)
@@ -371,9 +371,9 @@ def doctor(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Look for anything that is wrong, and change nothing.
+    """Look for problems without changing anything.
 
-    It does what `check` does, and looks at the store, rights, disk, clock and versions."""
+    In addition to `check`, it looks at the store, permissions, disk, clock and versions."""
     from gateway.cli import doctor as examining
     from gateway.cli.check import printed
 
@@ -404,7 +404,7 @@ def models(
 ) -> None:
     """List a provider's models, with windows and prices.
 
-    It lists the providers if you have chosen none yet."""
+    If you have not chosen a provider yet, it lists the providers."""
     from gateway.cli import models as listed
 
     found = setup_of(config)
@@ -425,7 +425,7 @@ def models(
 def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """Ask the running bot how it is.
 
-    If none is running, you see what the store knows. The exit status is 0 if a gateway answers at monitor.address and
+    If no bot is running, you see what the store says. The exit status is 0 if a gateway answers at monitor.address and
     messages get through, otherwise 1.
     """
     from gateway.cli.status import asked, is_well, nobody, of_store, status_text
@@ -443,7 +443,7 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """Make the running bot use your changed settings.
 
-    You see which of them need a restart.
+    You see which settings need a restart.
 
     The exit status is 0 if all went well, 1 if the gateway or one of its workers does not answer at monitor.address,
     and 2 if the settings have mistakes.
@@ -460,7 +460,7 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 @config_app.callback(invoke_without_command=True)
 def config_(ctx: typer.Context) -> None:
-    """Print every setting with its default and its meaning, as a config.yaml; or look at yours, and change them."""
+    """Print every setting with its default and its meaning, as a config.yaml. Or show and change your settings."""
     from gateway.cli.reference import as_yaml
 
     if ctx.invoked_subcommand is None:
@@ -491,7 +491,7 @@ def config_set(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Write the value as you would write it in the file.")],
     config: ConfigOption = None,
 ) -> None:
-    """Write VALUE into your settings file. Comments stay, and a value that is wrong is refused."""
+    """Write VALUE into your settings file. Legato keeps your comments, and refuses a wrong value."""
     from gateway.app.reload import differences, taken_up
     from gateway.cli.settings import change
 
@@ -549,7 +549,7 @@ def trace(
 def plugins(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the plug-ins: platforms, models and more.
 
-    You see where each is from, and why one does not load."""
+    You see where each plug-in is from, and why one does not load."""
     from gateway.app.config import set_up
     from gateway.cli.plugins import plugin_rows, plugins_text
 
@@ -574,7 +574,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N lines.")] = 100,
     config: ConfigOption = None,
 ) -> None:
-    """Print the last lines of the log. If a line names a turn, `legato trace ID` tells the rest."""
+    """Print the last lines of the log. If a line names a turn, `legato trace ID` shows the rest."""
     from gateway.cli.logs import coming, last, of_turn, opened
 
     settings, belongs = settings_of(config), of_turn(turn)
@@ -624,7 +624,7 @@ def backup(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Copy the store, its folder and the settings into one file. The bot may go on running.
+    """Copy the store, its folder and the settings into one file. The bot can keep running.
 
     The file is an ordinary tar archive. If TARGET ends with .db, only the SQLite store is copied.
     """
@@ -661,9 +661,9 @@ def restore(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Put a backup in the place of the store and its folder. Stop the bot first.
+    """Replace the store and its folder with a backup. Stop the bot first.
 
-    What was there before is kept in a folder. A Redis store has to be empty.
+    Legato keeps the earlier data in a folder. A Redis store must be empty.
     """
     from gateway.app.backup.restoring import restore as put_back
     from gateway.app.store import make_folders
@@ -689,10 +689,10 @@ def upgrade(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Upgrade Legato, and update the store. You see the commands first, and are asked.
+    """Upgrade Legato, and update the store. Legato shows the commands first, and asks.
 
-    Legato finds out whether it came with pipx, uv, pip, a clone or an image. Stop the bot first, but not for
-    --rehearse, which exits with 1 if something would be lost, or if the disk is too small.
+    Legato finds out whether it came with pipx, uv, pip, a clone or an image. Stop the bot first; --rehearse
+    does not need this. It exits with 1 if something would be lost, or if the disk is too small.
     """
     if rehearse:
         _rehearse(settings_of(config), as_json)
@@ -792,9 +792,9 @@ def import_(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Bring your conversations from another program.
+    """Import your conversations from another program.
 
-    /recall finds them, and /resume goes on with one. Each arrives once, however often you run this. With a SQLite
+    /recall finds them, and /resume goes on with one. Each is imported once, however often you run this. With a SQLite
     store, stop the bot first.
     """
     from gateway.app.imports import FORMATS
@@ -828,10 +828,10 @@ def purge(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Delete conversations for good.
+    """Delete conversations permanently.
 
-    Choose a person's, one conversation, or ended sessions older than some days. With a SQLite store, stop the bot
-    first. Backups, the messages in the chats, and what was sent to a provider stay.
+    Choose one person, one conversation, or sessions that ended some days ago. With a SQLite store, stop the bot
+    first. Legato cannot delete backups, messages in the chats, or what a provider received.
     """
     from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
 
@@ -879,7 +879,7 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
 
 @sessions_app.command("lineage")
 def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Show the chain of sessions that one belongs to.
+    """Show the chain of sessions that a session belongs to.
 
     You see what each compaction did and took.
     """

@@ -36,7 +36,7 @@ dead_app = Commands(help="Messages that Legato gave up on.")
 def outbox_list(
     everything: AllOption = False, limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None
 ) -> None:
-    """List them, newest first, each with its reason."""
+    """List these messages, newest first, each with its reason."""
     from gateway.cli.reports import outbox_rows, outbox_text
 
     show_rows(ask_store(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
@@ -44,13 +44,13 @@ def outbox_list(
 
 @outbox_app.command("show")
 def outbox_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-    """Print everything about some of them, as JSON."""
+    """Print everything about some messages, as JSON."""
     show_rows(_chosen(_outbox(config, everything=True), ids, None, None), True, str)
 
 
 @dead_app.command("list")
 def dead_list(limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List them, newest first."""
+    """List these messages, newest first."""
     from gateway.cli.reports import dead_text
 
     show_rows(_dead(config)[:limit], as_json, dead_text)
@@ -58,7 +58,7 @@ def dead_list(limit: LimitOption = 50, as_json: JsonOption = False, config: Conf
 
 @dead_app.command("show")
 def dead_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-    """Print everything about some of them, as JSON."""
+    """Print everything about some messages, as JSON."""
     show_rows(_chosen(_dead(config), ids, None, None), True, str)
 
 

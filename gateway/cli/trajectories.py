@@ -47,11 +47,11 @@ def compress(
     notice: Annotated[bool, typer.Option(help="Note in the system turn that other turns were condensed.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Shorten trajectories to a length.
+    """Shorten trajectories to a given length.
 
-    They are JSON lines in ShareGPT form, and their middle becomes a summary.
+    Trajectories are JSON lines in ShareGPT form. A summary replaces their middle.
 
-    If a run is cut off, type the same command again: it goes on from there.
+    If a run is cut off, type the same command again to continue it.
     """
     from gateway.trajectories.region import TrajectorySettings
     from gateway.trajectories.run import Order
