@@ -239,4 +239,4 @@ class CommandRegistry:
         near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
         meant = self._elsewhere.get(name) or (near[0] if near else None)
         hint = f" Did you mean /{meant}?" if meant else ""
-        return f"There is no command /{name[:40]}.{hint} For a list, send /help all."
+        return f"There is no command /{name[:40]}.{hint} See /help all."

@@ -199,9 +199,7 @@ async def test_a_stop_ends_the_tree(tmp_path: Path, reopened: Callable[[], Store
         assert live.gateway.running_turns.count() == 0
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
         children = await helpers_sessions(live)
-        assert not [each for each in live.adapter.shown() if "I am continuing on my own" in each], (
-            "they know what they stopped"
-        )
+        assert not [each for each in live.adapter.shown() if "on my own" in each], "they know what they stopped"
         last = [text_of((await live.store.transcript(each))[-1]) for each in children]
         assert last == [f"{NOT_FINISHED} {STOPPED}"] * 2
         assert await live.ask("/stop") == "Nothing is running."

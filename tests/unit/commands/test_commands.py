@@ -123,10 +123,8 @@ def test_what_other_bots_call_it_and_a_slip_of_the_finger_are_understood_and_not
         ("hlp", "help"),
         ("statsu", "status"),
     ):
-        assert (
-            REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? For a list, send /help all."
-        )
-    assert REGISTRY.unknown("weather") == "There is no command /weather. For a list, send /help all."
+        assert REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? See /help all."
+    assert REGISTRY.unknown("weather") == "There is no command /weather. See /help all."
 
 
 def test_how_long_ago_needs_no_time_zone() -> None:
@@ -226,6 +224,4 @@ def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:
 def test_a_compaction_that_wins_nothing_says_why() -> None:
     messages = [{"role": "user", "content": "hi"}]
     told = _described(messages, messages, 1_200, 1_200, Outcome(), 0).splitlines()
-    assert told[-1] == (
-        "I left the conversation as it is, because compressing it would not make it shorter. Just keep writing."
-    )
+    assert told[-1].endswith("because compressing it would not make it shorter. Just keep writing.")
