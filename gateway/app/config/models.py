@@ -101,7 +101,7 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 class Auxiliary(Section):
     """The conversation's own model does side work, such as summaries. With mode `custom`, the models in this section do
-    this work. `compression.summary_model` names a model for summaries only."""
+    the side work. `compression.summary_model` names a model for summaries only."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="which model does the side tasks")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
