@@ -97,7 +97,7 @@ async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
         await live.tell("say it")
         await adapter.until(lambda: any("refused" in row.text for row in adapter.sent))
         await live.quiet()
-        (row,) = json.loads((await legato("outbox", "--json")).stdout)
+        (row,) = json.loads((await legato("outbox", "list", "--json")).stdout)
         done = await legato("outbox", "retry", row["id"])
         assert done.stderr == "The running gateway makes the change within ten seconds.\n", done.stderr
         await live.gateway.upkeep.orders.look()
