@@ -197,7 +197,7 @@ def test_no_credential_is_shown(tmp_path: Path) -> None:
         settings.value_of(setup, name) for name in ("store", "store.url", "model", "tools", "tools.mcp", "adapters")
     ]
     assert "quizzacious-" not in json.dumps([rows, sections])
-    assert settings.value_of(setup, "adapters")["telegram"]["mode"] == "polling"
+    assert json.loads(settings.value_of(setup, "adapters"))["telegram"]["mode"] == "polling"
 
 
 @pytest.mark.parametrize(
