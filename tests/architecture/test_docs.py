@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from gateway.agent import pictures, tools
-from gateway.agent.search import tool as search
+from gateway.agent.search import results as search
 from gateway.app.plugins import all_commands
 from gateway.cli import main
 from gateway.domain.chat import OutboundKind

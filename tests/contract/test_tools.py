@@ -86,7 +86,7 @@ class Nothing:
 def context() -> ToolContext:
     nothing: Any = Nothing()
     given = dict.fromkeys(inspect.signature(ToolContext).parameters, nothing)
-    return ToolContext(**{**given, "clock": SystemClock(), "admin": True, "todos": (), "hidden": (), "found": ()})
+    return ToolContext(**{**given, "clock": SystemClock(), "admin": True, "todos": (), "hidden": {}, "found": ()})
 
 
 async def result(tool: Tool, arguments: str) -> str:

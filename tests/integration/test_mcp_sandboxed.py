@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.mcp import sandboxed
+from gateway.agent.mcp import process
 from gateway.agent.mcp.connection import Connector
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.shell import FolderSettings
@@ -113,7 +113,7 @@ async def test_a_server_ends_with_all_that_it_started(tmp_path: Path, bwrap: Non
 async def test_a_server_that_takes_too_much_is_ended(
     tmp_path: Path, bwrap: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandboxed, "_LIMITS", Limits(folder=1_000_000))
+    monkeypatch.setattr(process, "_LIMITS", Limits(folder=1_000_000))
     async with boxed(tmp_path) as it:
         await it.call("run", text="head -c 3000000 /dev/urandom > much")
         await eventually(lambda: it.server.failure)
@@ -121,7 +121,7 @@ async def test_a_server_that_takes_too_much_is_ended(
 
 
 async def test_where_there_is_no_sandbox_the_server_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxed, "why_not", lambda: "bwrap is missing")
+    monkeypatch.setattr(process, "why_not", lambda: "bwrap is missing")
     settings = McpServerSettings(command=("true",), sandbox=True)
     async with running(settings, connect=Connector(clock=SystemClock(), redact=str, folder=tmp_path)) as it:
         assert it.server.failure == "it is to run in a sandbox, and there is none: bwrap is missing"
