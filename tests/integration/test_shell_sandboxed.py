@@ -97,7 +97,7 @@ async def test_it_works_in_the_workspace_of_its_conversation(tmp_path: Path) -> 
 
 async def test_what_a_command_changed_can_be_taken_back(tmp_path: Path) -> None:
     await run(tmp_path, "echo one > a; echo two > b")
-    workspace = tool(tmp_path)._workspaces.of(SessionKey(platform="test", chat="c"))
+    workspace = tool(tmp_path).workspaces.of(SessionKey(platform="test", chat="c"))
     assert workspace.undo("u") is not None
     assert await run(tmp_path, "ls") == "exit code 0, and it printed nothing"
 
