@@ -123,6 +123,7 @@ class ToolSteps:
                     await self.run(conversation, ours, step)
                 return True
         self.observer.phase("running tools", step, at_work(calls))
+        self.toolbox.used([call["function"]["name"] for call in calls])
         refused = await self._refused(conversation, calls, {})
         left = [call for call in calls if call["id"] not in refused]
         asked = self._asked(conversation, left)

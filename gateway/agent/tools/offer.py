@@ -4,12 +4,12 @@ They depend on the installed tools, on the person of the turn, and on the tools 
 session keeps its tools in the same order for life, so that providers find its prompts in their caches: a new tool comes
 last. A tool that goes keeps its place and its schema, and answers each call by saying that it is gone. A tool that
 somebody may not use is not shown to them and cannot be called. If all schemas would take too much of the window, the
-last ones are hidden until `find_tools` finds them.
+rarely used ones are hidden until `find_tools` finds them.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
@@ -34,7 +34,7 @@ _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
 # What a helper has not, of the tools that keep nothing.
 _CALLERS_ALONE: Final = ("ask_person", "delegate", "make_image", "make_poll", "send_file", "todo")
-SHARE: Final = 0.20  # of the window, for schemas; beyond, tools are hidden
+SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -215,6 +215,7 @@ class Toolbox:
         self._offered: dict[str, Offered] = {}
         self.rules = rules
         self.count = count
+        self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
         self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...]], Offer] = {}
         self._needs: dict[str, str] = {}  # of the tools that rest
@@ -276,7 +277,7 @@ class Toolbox:
         made = None if self.rules else self._made.get(asked)
         if made is None or made.version != self.version:
             made = self._make(order, caller, window, rest)
-            if not self.rules:  # the same for all callers
+            if not self.rules and not made.hidden:  # the same for all callers, and whatever was used
                 if len(self._made) >= _MOST_MADE:
                     self._made.clear()
                 self._made[asked] = made
@@ -302,17 +303,21 @@ class Toolbox:
         )
 
     def _fitting(self, new: Sequence[str], room: int, *, found: bool) -> Collection[str]:
-        """Return the new tools whose schemas have room, the first before the last."""
+        """Return the new tools whose schemas have room, the most used first."""
         finder = self._offered.get(FIND)
         if finder is None or sum([self._offered[name].tokens for name in new]) <= room:
             return new
         room -= 0 if found else finder.tokens
         fitting: set[str] = set()
-        for name in new:
+        for name in sorted(new, key=lambda name: -self._calls[name]):
             if (tokens := self._offered[name].tokens) <= room:
                 fitting.add(name)
                 room -= tokens
         return fitting
+
+    def used(self, names: Iterable[str]) -> None:
+        """Note that these tools were called: the most used are hidden last."""
+        self._calls.update(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
         """Whether somebody may use a tool of this name, if there is one."""

@@ -187,9 +187,11 @@ def test_every_rule_must_agree() -> None:
 # -- tools without room ------------------------------------------------------------------------
 
 
-def crowded() -> Toolbox:
+def crowded(*uses: str) -> Toolbox:
     """Fifty tools of 10 tokens each, and find_tools."""
-    return Toolbox([*tools(*(f"t{n}" for n in range(50))), FindTools()], count=lambda _: 10)
+    toolbox = Toolbox([*tools(*(f"t{n}" for n in range(50))), FindTools()], count=lambda _: 10)
+    toolbox.used(uses)
+    return toolbox
 
 
 def test_where_all_have_room_there_is_nothing_to_find() -> None:
@@ -197,14 +199,15 @@ def test_where_all_have_room_there_is_nothing_to_find() -> None:
     assert len(shown(crowded(), window=2_500)) == 50
 
 
-def test_beyond_a_fifth_of_the_window_the_last_ones_are_hidden() -> None:
-    toolbox = crowded()
+def test_beyond_a_fifth_of_the_window_the_rarely_used_ones_are_hidden() -> None:
+    toolbox = crowded("t40", "t40", "t30")
     offer = toolbox.offer((), caller(), 500)
-    assert offer.order == (*(f"t{n}" for n in range(9)), FIND)
+    assert offer.order == (*(f"t{n}" for n in range(7)), "t30", "t40", FIND)
     assert offer.tokens == 100
     assert len(offer.hidden) == 41
     assert offer.get("t41") is None
     assert "find it with find_tools first" in offer.why_not("t41")
+    toolbox.used(["t20"] * 9)
     assert toolbox.offer(offer.order, caller(), 500).order == offer.order, "a session keeps what it shows"
     assert len(toolbox.offer(offer.order, caller(), BIG).order) == 51, "a larger model has room for all"
     found = toolbox.offer((*offer.order, "t41"), caller(), 500)
