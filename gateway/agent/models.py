@@ -310,11 +310,9 @@ class Models(Struct, kw_only=True):
         costs = {kind: self.prices.cost_usd(spec, usage) for kind, usage in usages.items()}
         output = self.prices.cost_usd(spec, replace(_NO_USAGE, output_tokens=many))
         known = {kind: cost / many for kind, cost in costs.items() if cost}
-        return (
-            Rates(**{**dict.fromkeys(kinds, known["input"]), **known}, output=output / many)
-            if known and output
-            else None
-        )
+        if not known or not output:
+            return None
+        return Rates(**{**dict.fromkeys(kinds, known["input"]), **known}, output=output / many)
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
         """Return the ledger line of one call, and count its tokens and cost."""

@@ -74,20 +74,17 @@ class FileQuotas(Struct, frozen=True, kw_only=True):
 
     def _rooms(self, source: Source) -> dict[Cap, dict[str, str]]:
         """What has a limit, each with the words for it."""
-        accounts = _accounts(source.platform, source.user, source.chat)
+        person, chat = _accounts(source.platform, source.user, source.chat)
         limits = (
-            ("per_person_mb", "one person", self.settings.per_person_mb),
-            ("per_chat_mb", "this chat", self.settings.per_chat_mb),
+            (person, "per_person_mb", "one person", self.settings.per_person_mb),
+            (chat, "per_chat_mb", "this chat", self.settings.per_chat_mb),
         )
-        return {
-            Cap(name="files", account=account, limit=int(most * _MB)): {
-                "whose": whose,
-                "limit": f"{most:g}",
-                "key": key,
-            }
-            for account, (key, whose, most) in zip(accounts, limits, strict=True)
-            if most is not None
-        }
+        rooms: dict[Cap, dict[str, str]] = {}
+        for account, key, whose, most in limits:
+            if most is not None:
+                cap = Cap(name="files", account=account, limit=int(most * _MB))
+                rooms[cap] = {"whose": whose, "limit": f"{most:g}", "key": key}
+        return rooms
 
 
 async def give_back(store: BudgetStore, key: SessionKey, gone: Iterable[KeptFile], senders: Mapping[str, str]) -> None:

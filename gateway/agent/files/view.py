@@ -46,7 +46,7 @@ PICTURE_HIDDEN: Final = (
 SOUND_HIDDEN: Final = "[A recording is here that this model cannot hear. If it matters, tell the person so.]"
 PUT_ASIDE: Final = "[A picture or recording is here; it is no longer in view.]"
 
-_ModelKey = tuple[str, str | None, str]
+_ModelKey = tuple[str, str, str | None]  # the beginning of a place: provider, name, address
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class FileView:
 
     def sees(self, spec: ModelSpec) -> bool:
         """Whether the model can be shown pictures, as far as is known."""
-        return spec.pictures is not False and _key(spec) not in self._blind
+        return spec.pictures is not False and spec.place[:3] not in self._blind
 
     def stream(
         self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey
@@ -84,7 +84,7 @@ class FileView:
     async def _shown(
         self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey, found: Sequence[int]
     ) -> AsyncGenerator[ModelEvent, None]:
-        model = _key(spec)
+        model = spec.place[:3]
         plan = _Plan(room=self._rooms.get(model, _MOST_BYTES))
         plans: Iterator[_Plan] = iter(())
         refusal: ProviderError | None = None
@@ -116,7 +116,7 @@ class FileView:
     def put_aside(self, spec: ModelSpec, messages: Sequence[Message]) -> bool:
         """Show this model none of the files in these messages any more, because nothing else makes room. False if it
         was shown none."""
-        model = _key(spec)
+        model = spec.place[:3]
         parts = (part for message in messages for part in _parts(message))
         shown = {
             digest
@@ -130,7 +130,7 @@ class FileView:
 
     def _learn(self, spec: ModelSpec, plan: _Plan, shown: Collection[str], refusal: ProviderError | None) -> None:
         """Note that the model answers a request with the files `shown`, after a `refusal` of the same with more."""
-        model = _key(spec)
+        model = spec.place[:3]
         self._remember(self._taken, model, shown)
         if refusal is None:
             return
@@ -185,7 +185,7 @@ class FileView:
         """The words in place of a part that the model is not shown; None if it is shown."""
         picture = part.get("type") == "image_url"
         able = self.sees(spec) if picture else part["input_audio"].get("format") in spec.sounds
-        if able and digest not in hidden and (_key(spec), digest) not in self._refused:
+        if able and digest not in hidden and (spec.place[:3], digest) not in self._refused:
             return None
         return PICTURE_HIDDEN if picture else SOUND_HIDDEN
 
@@ -231,10 +231,6 @@ def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:
     if isinstance(error, ContextOverflow):
         return error.bulky
     return not isinstance(error, QuotaExceeded) and error.status not in (401, 403)
-
-
-def _key(spec: ModelSpec) -> _ModelKey:
-    return (spec.provider, spec.base_url, spec.name)
 
 
 def _parts(message: Message) -> Sequence[Any]:

@@ -144,7 +144,8 @@ def _page(named: str, text: str, offset: int, limit: int) -> str:
 
 async def _search(named: str, text: str, pattern: str, offset: int, left: Callable[[], float]) -> str:
     try:
-        found = await asyncio.to_thread(_matches, checked(pattern), text, offset, left)
+        sought = checked(pattern)
+        found = await asyncio.to_thread(lambda: list(islice(lines(sought, text, offset, left), _MATCHES)))
     except (TimeoutError, MemoryError):
         raise ToolError("`pattern` takes too long on this file; make it simpler.") from None
     if not found:
@@ -153,10 +154,6 @@ async def _search(named: str, text: str, pattern: str, offset: int, left: Callab
     rest = f"; the first {_MATCHES}, go on with offset {after}" if len(found) == _MATCHES and after < len(text) else ""
     shown = (f"{line.start}: {line.shown}" for line in found)
     return "\n".join([f"[{named}: lines that match, each with its offset{rest}]", *shown])
-
-
-def _matches(pattern: regex.Pattern[str], text: str, offset: int, left: Callable[[], float]) -> list[Line]:
-    return list(islice(lines(pattern, text, offset, left), _MATCHES))
 
 
 class Line(NamedTuple):

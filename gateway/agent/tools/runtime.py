@@ -46,11 +46,8 @@ NOT_THEIRS = (
     "say so."
 )
 
-_INWARD = (
-    "delegate",
-    "skill",
-    "todo",
-)  # have no effect outside the conversation but by other tools, which are asked for
+# These have no effect outside the conversation but by other tools, which are asked for.
+_INWARD = ("delegate", "skill", "todo")
 _LONGEST_QUESTION = 1_500  # characters: a person must be able to read all of it
 _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
