@@ -107,6 +107,19 @@ NO_EARS: Final = "the model takes no sound"
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
+class _Bringing(Struct, frozen=True):
+    """Whose files are taken in, where, for which model, and how their sender is told of them."""
+
+    conversation: Conversation
+    source: Source
+    reader: Reader
+    show: Show
+
+    @property
+    def key(self) -> SessionKey:
+        return self.conversation.stored.session.key
+
+
 class FileIntake(Struct, frozen=True, kw_only=True):
     """Makes messages of Inbounds that came with files."""
 
@@ -136,26 +149,24 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             count=self.counter.text,
             image_tokens=IMAGE_TOKENS,
         )
-        received = []
+        bringing, received = _Bringing(conversation, inbound.source, reader, show), []
         for file in inbound.attachments:
             if file.is_video:
-                received.append(await self._watched(conversation, inbound.source, file, reader, show))
+                received.append(await self._watched(bringing, file))
             elif file.in_passing:
-                received.append(await self._in_passing(conversation, inbound.source, file, reader, show))
+                received.append(await self._in_passing(bringing, file))
             else:
-                got, content = await self._received(key, inbound.source, file, reader, show)
+                got, content = await self._received(bringing, file)
                 alive()
-                received.append(await self._heard(conversation, got, content, reader, show))
+                received.append(await self._heard(bringing, got, content))
             alive()
         if unread := "\n".join(filter(None, map(_unread, received))):
             await show("unread", unread)
         return with_files(key, inbound, received, reader)
 
-    async def _received(
-        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show
-    ) -> tuple[Received, bytes]:
+    async def _received(self, bringing: _Bringing, file: Attachment) -> tuple[Received, bytes]:
         """A file, with its content if that is to be transcribed."""
-        platform = source.platform
+        key, platform, reader = bringing.key, bringing.source.platform, bringing.reader
         problem = self._not_wanted(file, reader)
         if problem is not None:
             return problem, b""
@@ -163,7 +174,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             try:
                 kept, content = await self._content(key, platform, file)
                 if kept is None:
-                    refusal = await self._no_room(key, source, f"{platform}:{file.ref}", file, len(content), show)
+                    refusal = await self._no_room(bringing, f"{platform}:{file.ref}", file, len(content))
                     if refusal is not None:
                         return refusal, b""
                     kept = await self._kept(key, f"{platform}:{file.ref}", file, content)
@@ -203,27 +214,23 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             return kept, content
         return None, await self._fetched(platform, file)
 
-    async def _watched(
-        self, conversation: Conversation, source: Source, file: Attachment, reader: Reader, show: Show
-    ) -> Received:
+    async def _watched(self, bringing: _Bringing, file: Attachment) -> Received:
         """A video with pictures of it, and with the words of its sound where they are written down."""
         fetched = list[bytes]()
 
         async def video() -> bytes:
             if not fetched:
-                fetched.append((await self._content(conversation.stored.session.key, source.platform, file))[1])
+                fetched.append((await self._content(bringing.key, bringing.source.platform, file))[1])
             return fetched[0]
 
-        got = await self._seen(conversation.stored.session.key, source, file, reader, show, video)
-        if (spoken := await self._overheard(conversation, source, file, video)) is None:
+        got = await self._seen(bringing, file, video)
+        if (spoken := await self._overheard(bringing, file, video)) is None:
             return got
         if spoken.words or spoken.problem:
-            await show(file.ref, spoken.told("video"))
+            await bringing.show(file.ref, spoken.told("video"))
         return replace(got, spoken=spoken, told="")
 
-    async def _overheard(
-        self, conversation: Conversation, source: Source, file: Attachment, video: Content
-    ) -> Spoken | None:
+    async def _overheard(self, bringing: _Bringing, file: Attachment, video: Content) -> Spoken | None:
         """The words of a video; None if it has no sound, or nobody can extract it."""
         if self.dictation is None or self.frames is None or file.ref == file.preview:
             return None
@@ -235,37 +242,29 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             return await frames.sound(await video(), most)
 
         try:
-            return await self._words(self.dictation, conversation, source, file, SOUND, sound)
+            return await self._words(self.dictation, bringing, file, SOUND, sound)
         except _NOT_HAD as error:
             log.info("no_sound_taken", error=str(error))
             return None
 
     async def _words(
-        self,
-        dictation: Dictation,
-        conversation: Conversation,
-        source: Source,
-        file: Attachment,
-        form: str,
-        sound: Content,
+        self, dictation: Dictation, bringing: _Bringing, file: Attachment, form: str, sound: Content
     ) -> Spoken | None:
         """The words of a sound that is not kept: they lie under a digest of its file's name. None: there is no sound.
         Raises one of `_NOT_HAD`."""
-        session = conversation.stored.session
-        digest = sha256(f"{source.platform}:{file.ref}".encode()).hexdigest()
-        if (words := await dictation.known(session.key, digest)) is not None:
+        digest = sha256(f"{bringing.source.platform}:{file.ref}".encode()).hexdigest()
+        if (words := await dictation.known(bringing.key, digest)) is not None:
             return Spoken(words=words, digest=digest)
         async with self._room:
             content = await sound()
-        charge = conversation.ledger.append
+        session, charge = bringing.conversation.stored.session, bringing.conversation.ledger.append
         return await dictation.write_down(session, digest, content, form, charge) if content else None
 
-    async def _in_passing(
-        self, conversation: Conversation, source: Source, file: Attachment, reader: Reader, show: Show
-    ) -> Received:
+    async def _in_passing(self, bringing: _Bringing, file: Attachment) -> Received:
         """What somebody said in a room. Its recording is kept for a model that hears it, else only its words are. What
         nobody understands is no message; the room is told so once, until something is understood again. Raises
         NothingSaid."""
+        source, show = bringing.source, bringing.show
 
         async def complain(ref: str, text: str) -> None:
             now = self.clock.monotonic()
@@ -274,8 +273,8 @@ class FileIntake(Struct, frozen=True, kw_only=True):
                 await show(ref, text)
 
         form = sound_format(b"", file.mime) or ""
-        if form in reader.sounds:
-            got, _ = await self._received(conversation.stored.session.key, source, file, reader, complain)
+        if form in bringing.reader.sounds:
+            got, _ = await self._received(replace(bringing, show=complain), file)
             if got.told:
                 await complain(file.ref, got.told)
             if got.kept is None:
@@ -286,7 +285,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             spoken: Spoken | None = Spoken(problem=NO_EARS)
             if self.dictation is not None:
                 sound = partial(self._fetched, source.platform, file)
-                spoken = await self._words(self.dictation, conversation, source, file, form, sound)
+                spoken = await self._words(self.dictation, bringing, file, form, sound)
         except _NOT_HAD as error:
             spoken = Spoken(problem=_reason(error, source.platform))
         if spoken is not None and spoken.problem is not None:
@@ -297,29 +296,26 @@ class FileIntake(Struct, frozen=True, kw_only=True):
         await show(file.ref, spoken.told(""))
         return Received(attachment=file, spoken=spoken)
 
-    async def _seen(
-        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show, video: Content
-    ) -> Received:
+    async def _seen(self, bringing: _Bringing, file: Attachment, video: Content) -> Received:
         """Frames of a video where there is a decoder, else the preview frame that came along."""
-        if not reader.sees:
+        if not bringing.reader.sees:
             return Received(attachment=file, problem=NO_PICTURES)
-        if frames := await self._taken(key, source, file, show, video):
+        if frames := await self._taken(bringing, file, video):
             return Received(attachment=file, frames=frames)
         if not file.preview:
             return Received(attachment=file, problem=NO_FRAME, told=UNSEEN.format(name=_called(file)))
         preview = Attachment(kind="image", ref=file.preview, name=f"{file.name or 'video'}, preview.jpg")
-        got, _ = await self._received(key, source, preview, reader, show)
+        got, _ = await self._received(bringing, preview)
         if got.kept is not None and got.reading.picture:
             return Received(attachment=file, frames=(got.kept,), problem=ONE_FRAME)
         return Received(attachment=file, problem=got.problem or NO_FRAME, told=UNSEEN.format(name=_called(file)))
 
-    async def _taken(
-        self, key: SessionKey, source: Source, file: Attachment, show: Show, video: Content
-    ) -> tuple[KeptFile, ...]:
-        """Frames of a video, which are kept in its place. None: the preview frame must do."""
+    async def _taken(self, bringing: _Bringing, file: Attachment, video: Content) -> tuple[KeptFile, ...]:
+        """Frames of a video, which are kept in its place; where there are none, the preview frame must do."""
         if self.frames is None or file.ref == file.preview:
             return ()
-        refs = [f"{source.platform}:{file.ref}#{number}" for number in range(MOST_FRAMES)]
+        key, platform = bringing.key, bringing.source.platform
+        refs = [f"{platform}:{file.ref}#{number}" for number in range(MOST_FRAMES)]
         try:
             known = [await self.store.kept_file(key, ref) for ref in refs]
             if known[0] is not None:
@@ -330,7 +326,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             for number, (ref, picture) in enumerate(zip(refs, pictures, strict=False), 1):
                 name = f"{file.name or 'video'}, frame {number}.jpg"
                 frame = Attachment(kind="image", ref=ref, name=name, mime="image/jpeg")
-                if await self._no_room(key, source, ref, frame, len(picture), show):
+                if await self._no_room(bringing, ref, frame, len(picture)):
                     break
                 taken.append(await self._kept(key, ref, frame, picture))
             return tuple(taken)
@@ -338,30 +334,27 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             log.info("no_frames_taken", error=str(error))
             return ()
 
-    async def _no_room(
-        self, key: SessionKey, source: Source, ref: str, file: Attachment, size: int, show: Show
-    ) -> Received | None:
+    async def _no_room(self, bringing: _Bringing, ref: str, file: Attachment, size: int) -> Received | None:
         """Count a file that is about to be kept. If there is no room, its sender is told."""
+        show = bringing.show
         try:
-            await self.quotas.take(key, source, ref, size, lambda text: show(f"{file.ref} quota", text))
+            await self.quotas.take(
+                bringing.key, bringing.source, ref, size, lambda text: show(f"{file.ref} quota", text)
+            )
         except FileRefused as error:
             await show(f"{file.ref} quota", NOT_KEPT.format(name=named(file), reason=error))
             return _failed(file, str(error), UNKEPT)
         return None
 
-    async def _heard(
-        self, conversation: Conversation, got: Received, content: bytes, reader: Reader, show: Show
-    ) -> Received:
+    async def _heard(self, bringing: _Bringing, got: Received, content: bytes) -> Received:
         """The same file; a recording that the model does not hear comes with its words, which the person is shown."""
-        form = got.reading.sound
-        if self.dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
-            charge = conversation.ledger.append
-            spoken = await self.dictation.write_down(
-                conversation.stored.session, got.kept.digest, content, form, charge
-            )
+        form, heard, talk = got.reading.sound, bringing.reader.sounds, bringing.conversation
+        if self.dictation is not None and got.kept is not None and form is not None and form not in heard:
+            session, charge = talk.stored.session, talk.ledger.append
+            spoken = await self.dictation.write_down(session, got.kept.digest, content, form, charge)
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
-            await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))
+            await bringing.show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))
         return got
 
     def _not_wanted(self, file: Attachment, reader: Reader) -> Received | None:
