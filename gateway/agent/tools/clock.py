@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway.agent.tools.base import ToolContext, schema
+from gateway.domain.recurrence import zone_named
 from gateway.runtime.errors import ToolError
 
 
@@ -24,18 +24,11 @@ class ClockTool:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """One line such as `Saturday, 2026-11-21 04:37:00 UTC`."""
-        zone = _zone(arguments.get("timezone", ""))
+        name = arguments.get("timezone") or "UTC"
+        if (zone := zone_named(name)) is None:
+            raise ToolError(f"{name[:100]!r} is not a time zone; use an IANA name such as Europe/Vienna or UTC.")
         moment = datetime.fromtimestamp(context.clock.now(), zone)
         return moment.strftime("%A, %Y-%m-%d %H:%M:%S ") + str(moment.tzname())
-
-
-def _zone(name: str) -> tzinfo:
-    if not name:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ToolError(f"{name[:100]!r} is not a time zone; use an IANA name such as Europe/Vienna or UTC.") from None
 
 
 TOOLS = (lambda _: ClockTool(),)

@@ -45,14 +45,7 @@ class TodoTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         if "items" in arguments:
             context.todos = tuple(map(_item, arguments["items"]))
-        return render(context.todos)
-
-
-def render(todos: tuple[Todo, ...]) -> str:
-    """The list as text, one line an item."""
-    if not todos:
-        return "The to-do list is empty."
-    return "\n".join(f"[{_MARKS[todo.status]}] {todo.text}" for todo in todos)
+        return "\n".join(f"[{_MARKS[todo.status]}] {todo.text}" for todo in context.todos) or "The to-do list is empty."
 
 
 def _item(entry: Mapping[str, Any] | str) -> Todo:
