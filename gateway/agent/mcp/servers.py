@@ -26,7 +26,7 @@ from gateway.agent.tools.offer import Toolbox
 from gateway.agent.tools.shell import lent_of
 from gateway.domain.adapter import Finding
 from gateway.domain.chat import one_line
-from gateway.domain.wording import counted, lasting
+from gateway.domain.wording import counted, first_of, lasting
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.runtime.owners import private
@@ -230,8 +230,7 @@ class McpServers:
             return Finding(what=_WHAT, ok=False, detail=detail)
         names = [tool.name for tool in self.offered[server.name]]
         missing = sorted({*server.settings.only, *server.settings.ask} - {ANY, *server.known})
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        detail = f"{server.name}: {counted(len(names), 'tool')}: {', '.join(names[:_LISTED])}{more}"
+        detail = f"{server.name}: {counted(len(names), 'tool')}: {first_of(names, _LISTED)}"
         detail += f"; {LOGGED_IN}" if self._has_login(server) else ""
         if server.left_out:
             detail += f"; left out, because they cannot be read: {server.lacks}"
