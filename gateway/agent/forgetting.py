@@ -344,12 +344,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         tip = contents.tip
         line = lasting_id("f", deed_of(item), "line")
         deed = Forgetting(
-            id=line,
-            key=item.key,
-            at=self.clock.now(),
-            item=item.id,
-            tip=None if tip is None else tip.ref,
-            removed=(),
+            id=line, key=item.key, at=self.clock.now(), item=item.id, tip=None if tip is None else tip.ref, removed=()
         )
         await self.store.forget(lease, deed)
         self._forget_typed(item.key, lambda typed: item.inbound.text.strip() == typed.strip())

@@ -213,9 +213,8 @@ class Flushes(Struct, frozen=True, kw_only=True):
         def refused(error: ToolError) -> None:
             log.info("flush_refused", session=session.id, error=str(error))
 
-        await self.memories.change(
-            scope_of(key, chat_type), lambda memory: applied(memory, findings.steps, edits, refused)
-        )
+        scope = scope_of(key, chat_type)
+        await self.memories.change(scope, lambda memory: applied(memory, findings.steps, edits, refused))
 
     def _begin(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
         """Run one flush of a session, or join the one that is running."""
