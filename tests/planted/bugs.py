@@ -362,7 +362,7 @@ BUGS: Final = (
     Bug(
         name="a form needs no token",
         file="adapters/web/server.py",
-        old='if not _same(form.fields.get("csrf", ""), login.csrf):',
+        old='if not hmac.compare_digest(form.fields.get("csrf", "").encode(), login.csrf.encode()):',
         new="if False:",
         tests=("tests/e2e/test_page_attacks.py",),
     ),
