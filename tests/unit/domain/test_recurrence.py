@@ -125,7 +125,7 @@ def test_a_rule_is_read_as_it_is_written(rule: Recurrence):
         ("FREQ=DAILY;COUNT=3;UNTIL=20261231", "by COUNT or by UNTIL"),
         ("FREQ=HOURLY;BYHOUR=9,10", "take no BY… part"),
         ("FREQ=WEEKLY;BYMONTHDAY=1", "need FREQ=MONTHLY"),
-        ("FREQ=DAILY;INTERVAL=2;BYDAY=MO", "use FREQ=WEEKLY"),
+        ("FREQ=DAILY;INTERVAL=2;BYDAY=MO", "Use FREQ=WEEKLY"),
         ("FREQ=WEEKLY;INTERVAL=2;BYMONTH=6;BYDAY=MO", "no BYMONTH with INTERVAL"),
         ("FREQ=YEARLY;BYMONTHDAY=1", "needs BYMONTH"),
         ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "None of these months has such a day."),

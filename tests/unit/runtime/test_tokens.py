@@ -22,7 +22,7 @@ COUNTER, ROUGH = TokenCounter(), TokenCounter(roughly=1)
 
 def test_a_damaged_vocabulary_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "VOCABULARY_SHA256", "")
-    with pytest.raises(ConfigError, match="reinstall"):
+    with pytest.raises(ConfigError, match="Reinstall"):
         tokens._read(1)
 
 

@@ -24,7 +24,7 @@ def test_a_kind_and_an_index_are_added_to_a_filled_file(tmp_path: Path) -> None:
         migrations.migrate(connection, path)
         WrittenRecords(connection).run(noted, NOTE, "fine", "so so")
         with later_version(records, migrations):
-            with pytest.raises(StoreOutdated, match="the next run of Legato completes it"):
+            with pytest.raises(StoreOutdated, match="The next run of Legato completes it"):
                 migrations.check_readable(connection, path)
             migrations.migrate(connection, path)
             migrations.check_readable(connection, path)
