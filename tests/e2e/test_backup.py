@@ -278,7 +278,7 @@ def test_what_was_lost_is_back_after_a_restore(filled: Path) -> None:
     lose_all(filled)
     done = legato("restore", file)
     assert done.exit_code == 0, done.stderr
-    assert "8 sessions, 21 messages" in done.stdout
+    assert "8 sessions and 21 messages" in done.stdout
     assert everything(filled / "legato.db") == before
     beside = filled / "legato-home"
     assert names(beside) == ["files", "history", "link"], "a link that leads out, and a pipe, are not taken"

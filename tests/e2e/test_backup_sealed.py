@@ -77,7 +77,7 @@ def test_only_the_key_opens_it(home: Path, keys: list[tuple[str, Path]]) -> None
     content = (home / row["file"]).read_bytes()
     assert content.startswith(b"age-encryption.org/v1")
     assert b"what I typed" not in content
-    assert "is encrypted. Name the file that holds its key, with --identity" in legato("restore", row["file"]).stderr
+    assert "is encrypted. Name the file with the key: --identity FILE" in legato("restore", row["file"]).stderr
     wrong = legato("restore", row["file"], "--identity", str(other))
     assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (1, 1)
     assert "age failed: no identity matched any of the recipients." in wrong.stderr

@@ -296,7 +296,7 @@ async def test_beside_a_gateway_on_a_file_it_is_refused(tmp_path: Path) -> None:
         status, _, err = await legato(tmp_path, "import", "jsonl", str(file))
         assert (status, "uses legato.db. Stop it first" in err) == (1, True), err
         status, out, _ = await legato(tmp_path, "import", "jsonl", str(file), "--dry-run")
-        assert (status, "1 conversation would come" in out) == (0, True)
+        assert (status, "would import 1 conversation" in out) == (0, True)
 
 
 def test_the_report_names_what_was_left_out() -> None:

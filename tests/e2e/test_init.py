@@ -205,7 +205,7 @@ def test_no_credential_is_shown(tmp_path: Path) -> None:
     [
         ("sessions.busy_mode", "colect", "did you mean collect?"),
         ("sesions.busy_mode", "collect", "is not a known key"),
-        ("model.api_key", "sk-1", "put MODEL_API_KEY=… into the file .env"),
+        ("model.api_key", "sk-1", "Put MODEL_API_KEY=… into the file .env"),
         ("turns.max_steps", "many", "must be a whole number"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_change_that_would_not_load_is_refused(tmp_path: Path, key: str, value
 def test_a_file_too_unusual_to_be_changed_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
     setup, known = set_up_in(tmp_path)
-    with pytest.raises(UserError, match="change it by hand"):
+    with pytest.raises(UserError, match="Change it by hand"):
         settings.change(setup, known, {"model.base_url": "http://127.0.0.1:1"})
     assert (tmp_path / "config.yaml").read_text() == text
 

@@ -276,7 +276,7 @@ async def test_the_inspector_of_mcp_finds_its_way(world: World) -> None:
         called = [*server, "--method", "tools/call", "--tool-name", "search_history", "--tool-arg"]
         assert f"user: my cat is called {ANN}" in await inspected(*called, "words=my cat")
         assert "`words` must fit" in await inspected(*called, "words=5")
-    assert "unknown: send " in await inspected(*there[:-1], "Authorization: Bearer wrong", "--method", "tools/list")
+    assert "unknown. Send " in await inspected(*there[:-1], "Authorization: Bearer wrong", "--method", "tools/list")
 
 
 class Speaking(FakeAdapter):

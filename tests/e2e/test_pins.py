@@ -129,9 +129,9 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", api_key=secret))
     refused = {
         "x" * (LONGEST_PIN + 1): "a pin may have at most 500 characters, but this one has 501",
-        f"always log in with {secret}": "seems to hold a password or a key",
-        "use password: hunter2": "seems to hold a password or a key",
-        "7": "A pin is a rule in words",
+        f"always log in with {secret}": "seems to contain a password or key",
+        "use password: hunter2": "seems to contain a password or key",
+        "7": "Write the rule in words after /pin",
         "\U00013000" * 480: r"may take 1,600 tokens of this model's window, but with this pin they would take [\d,]+",
     }
     async with running(tmp_path, config=config) as live:
@@ -228,7 +228,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
         assert await rules(live) == []
         (notice,) = live.adapter.shown("c", "notice")
-        assert notice.startswith("I did not pin this rule, because it seems to hold a password or a key")
+        assert notice.startswith("I did not pin this rule, because it seems to contain a password or key")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ async def test_a_program_that_was_killed_goes_on_and_answers_once(
     status, _, errors = await legato(tmp_path, "check", **SECRET)
     assert status == 0, errors
     status, _, errors = await legato(tmp_path, "backup", "there.tar", **SECRET)
-    assert (status, "back it up with pg_dump" in errors) == (1, True)
+    assert (status, "Back it up with pg_dump" in errors) == (1, True)
     assert "hunter2" not in errors
 
 

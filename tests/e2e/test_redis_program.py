@@ -105,7 +105,7 @@ async def test_a_server_that_is_away_is_waited_for_and_the_wait_can_be_ended(tmp
 async def test_what_only_looks_waits_for_no_server(tmp_path: Path) -> None:
     port = free_port()
     write_config(tmp_path, "http://127.0.0.1:9", store={"url": f"redis://:${{REDIS_PASSWORD}}@127.0.0.1:{port}/0"})
-    advice = "start it, or correct store.url."
+    advice = "Start it, or correct store.url."
     secret = {"REDIS_PASSWORD": "hunter2-hunter2"}
     status, _, errors = await legato(tmp_path, "sessions", "list", **secret)
     assert (status, f"Redis at 127.0.0.1:{port} cannot be reached (connection refused): {advice}" in errors) == (

@@ -133,7 +133,7 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
             "Your earlier reminders (1) keep their old time zone. /reminders shows their times."
         )
         assert "call Ann — Tue 24 Nov 2026, 09:00 (Europe/Berlin)" in await live.ask("/reminders")
-        assert (await live.ask("/timezone new york")).startswith("Your time zone is America/New_York.")
+        assert (await live.ask("/timezone new york")).startswith("Your time zone is America/New_York, ")
         await live.ask("/timezone Asia/Tokyo")
         assert 'There is no time zone "Mars"' in await live.ask("/timezone Mars")
         answer = await live.ask("/remind at 23:00 sleep")

@@ -90,7 +90,7 @@ class TestWriting:
             group.create_task(console.run(Gateway()))
             stdout.close(stdout.out)
             for _ in range(2):
-                with pytest.raises(Disconnected, match="Nobody reads"):
+                with pytest.raises(Disconnected, match="The program that read"):
                     await console.send(outbound("hi"))
 
     async def test_when_the_reader_leaves_a_paused_run_ends_too(

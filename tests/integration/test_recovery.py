@@ -96,7 +96,7 @@ async def test_a_redirect_is_told_and_not_followed(tmp_path: Path, status: int) 
             running(tmp_path, config=config_in(tmp_path, model=model), provider=calls) as live,
         ):
             for call, word in enumerate(("one", "two"), 1):
-                assert "redirects elsewhere" in await live.ask(word)
+                assert "redirects to another one" in await live.ask(word)
                 assert (main.calls, stranger.calls) == (call, 0)
             assert await live.ask("three") == "here"
             said = [message["content"] for message in main.requests[-1]["messages"] if message["role"] == "user"]

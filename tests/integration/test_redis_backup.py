@@ -76,7 +76,7 @@ async def test_a_store_that_takes_too_long_is_said_to_and_its_gateways_go_on(
     running = await places.open(places.redis[0])
     await fill(running)
     monkeypatch.setattr(redis_database, "_PAUSE_SECONDS", 0.001)
-    with pytest.raises(StoreUnavailable, match="stop them, or back up the files of the server"):
+    with pytest.raises(StoreUnavailable, match="Stop them, or back up the files of the server"):
         await export(places.redis[0], places.folder / "copy.db", SystemClock())
     async with asyncio.timeout(PATIENCE):
         await put(running, "e-later", "97")

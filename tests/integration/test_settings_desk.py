@@ -422,14 +422,14 @@ async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: P
     with (tmp_path / ".env").open("a") as variables:
         variables.write("KEPT=sk-kept\n")
     chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
-    assert "another address. Type that key" in (await desk.try_model(chosen, "", owner=False)).told
-    assert "another address. Type that key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
+    assert "another address. Type the hidden key" in (await desk.try_model(chosen, "", owner=False)).told
+    assert "another address. Type the hidden key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
     office = await desk.part("tools.mcp", "office")
     assert office is not None
     shown = {each.name: each.value for each in office.fields}
     moved = {**shown, "url": "http://127.0.0.1:9/mcp"}
     assert (
-        "another address. Type that key"
+        "another address. Type the hidden key"
         in ((await desk.save("tools.mcp", "office", moved, shown, owner=False)).problems[0])
     )
     assert not (await desk.save("tools.mcp", "office", moved, shown, owner=True)).problems

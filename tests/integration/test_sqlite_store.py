@@ -130,7 +130,7 @@ async def test_what_changes_nothing_is_not_a_commit(store: SqliteStore) -> None:
 
 async def test_a_second_gateway_is_refused_by_name(make: Opener, store: SqliteStore) -> None:
     second = make()
-    with pytest.raises(StoreLocked, match=rf"process {os.getpid()}\b.*stop it first"):
+    with pytest.raises(StoreLocked, match=rf"process {os.getpid()}\b.*Stop it first"):
         await second.open()
     await second.aclose()
     await put(store, "e1")  # the first is not harmed
@@ -381,7 +381,7 @@ async def test_a_look_at_an_older_store_changes_nothing(make: Opener, path: Path
     before = content(path)
     known = migrations.VERSION
     with pytest.raises(
-        StoreOutdated, match=f"has version {older}, and the next run updates it to {known}: make a backup"
+        StoreOutdated, match=rf"has version {older}, and the next run updates it to {known}\. Make a backup"
     ):
         await make(read_only=True).open()
     assert content(path) == before
