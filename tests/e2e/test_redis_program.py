@@ -108,7 +108,7 @@ async def test_what_only_looks_waits_for_no_server(tmp_path: Path) -> None:
     advice = "Start it, or correct store.url."
     secret = {"REDIS_PASSWORD": "hunter2-hunter2"}
     status, _, errors = await legato(tmp_path, "sessions", "list", **secret)
-    assert (status, f"Redis at 127.0.0.1:{port} cannot be reached (connection refused): {advice}" in errors) == (
+    assert (status, f"Redis at 127.0.0.1:{port} cannot be reached (connection refused). {advice}" in errors) == (
         1,
         True,
     )

@@ -162,7 +162,7 @@ def test_an_archive_with_several_files(brought: Callable[[str, Any], Brought]) -
             archive.writestr(f"export/conversations-00{number}.json", json.dumps([one]))
     pasts, _ = brought("chatgpt", data.getvalue())
     assert [past.source for past in pasts] == ["c0", "c1"]
-    with pytest.raises(UserError, match="The archive .* is damaged"):
+    with pytest.raises(UserError, match=r"The archive .* is damaged"):
         brought("chatgpt", data.getvalue()[:-40])
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w") as archive:
