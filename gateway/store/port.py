@@ -114,8 +114,8 @@ class InboxStore(StoreProcess):
         room, disturbed = self._reserve(len(arrivals)), self._disturbed
 
         def done(accepted: lanes.Accepted) -> None:
-            if self._disturbed == disturbed:
-                self._quiet |= {each.item.key.text: each.item.id for each in accepted.claimed}
+            for each in accepted.claimed if self._disturbed == disturbed else ():
+                self._quiet[each.item.key.text] = each.item.id
             self._claimed(room, accepted.claimed)
 
         accepted = await self._backend.run(

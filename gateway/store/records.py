@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from msgspec import Struct, field
 
@@ -67,7 +67,7 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     attempts: int  # claims of the item, the present one included
 
 
-class Beginning(NamedTuple):
+class Beginning(Struct, frozen=True, kw_only=True):
     """What a turn begins with: the progress of an earlier attempt (or None), the present session of the item's key, and
     whether the key has reminders."""
 

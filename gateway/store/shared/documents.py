@@ -12,7 +12,6 @@ from msgspec.json import decode
 
 from gateway.domain.approval import LABELS, Approval, Choices
 from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
-from gateway.domain.message import HostNote
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
 from gateway.store.records import ToolIntent
@@ -101,14 +100,6 @@ def returns_from(text: str) -> Returns:
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
     """Tool calls that were about to run: id and tool of each, and `true` if the call waits."""
     return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
-
-
-def unkept(note: HostNote) -> dict[str, Any]:
-    """A message's note, without what a store keeps beside it."""
-    left: dict[str, Any] = {**note}
-    for kept in ("id", "tokens", "at"):
-        left.pop(kept, None)
-    return left
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")

@@ -99,7 +99,10 @@ def _place(space: Space, out: Outbound, number: int) -> int:
 
 def _in_hand(rows: Sequence[Row]) -> Row | None:
     """The row of a chat that is being sent: the first one, or one behind rows that are much in doubt."""
-    return next((row for row in rows if row.out.state is State.SENDING), None)
+    for row in rows:
+        if row.out.state is State.SENDING:
+            return row
+    return None
 
 
 # -- claiming ------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from gateway.store.kinds import (
     SessionRecord,
 )
 from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
-from gateway.store.shared.documents import storable, unkept
+from gateway.store.shared.documents import storable
 from gateway.store.shared.platforms import chat_name
 from gateway.store.space import MANY, Caller, Space
 from gateway.store.steps import lanes, spending
@@ -72,13 +72,8 @@ def whole(space: Space, kept: SessionRecord) -> Session:
 
 def tip(space: Space, key: SessionKey) -> Session | None:
     """A key's present session."""
-    kept = _present(space, key)
-    return None if kept is None else whole(space, kept)
-
-
-def _present(space: Space, key: SessionKey) -> SessionRecord | None:
     found = space.first(PRESENT, key.text)
-    return found[0] if found else None
+    return whole(space, found[0]) if found else None
 
 
 def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = None) -> SessionRecord:
@@ -125,18 +120,18 @@ def number_of(message_id: str) -> int:
 
 def store_message(space: Space, session_id: str, key: SessionKey, new: Message, at: float) -> tuple[int, Message]:
     """A message's number, and the message as stored. One that already has an id is not stored again."""
-    note = note_of(new)
+    note: dict[str, Any] = {**note_of(new)}
     if "id" in note:
         return number_of(note["id"]), new
-    number, at = space.number(), note.get("at", at)
+    number, at, tokens = space.number(), note.pop("at", at), note.pop("tokens", None)
     said = MessageRecord(
         number=number,
         key=key.owner,
         session_id=session_id,
         at=at,
-        tokens=note.get("tokens"),
+        tokens=tokens,
         message=wire(new),
-        note=unkept(note) or None,
+        note=note or None,
     )
     space.put(MESSAGE, said)
     return number, noted(new, id=str(number), at=at)
@@ -199,7 +194,7 @@ def open_session(space: Space, lease: Lease, opening: Opening) -> Opened:
 
 
 def _open(space: Space, key: SessionKey, opening: Opening) -> Opened:
-    if _present(space, key) is not None:
+    if space.first(PRESENT, key.text):
         raise SessionConflict(f"There is a session open under {key} already.")
     return _insert(space, key, opening, space.number())
 

@@ -55,7 +55,7 @@ def beginning(space: Space, item: InboxItem) -> Beginning:
 
 
 def _beginning(space: Space, known: TurnJournal | None, key: SessionKey) -> Beginning:
-    return Beginning(known, sessions.tip(space, key), reminders.has_any(space, key))
+    return Beginning(journal=known, tip=sessions.tip(space, key), reminders=reminders.has_any(space, key))
 
 
 # -- the journal ---------------------------------------------------------------------------------------

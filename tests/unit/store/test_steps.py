@@ -34,7 +34,7 @@ from gateway.store.kinds import (
     TURN,
     EventRecord,
 )
-from gateway.store.records import ATTEMPT_PAUSES, Cap, Erasure, InboxItem, Lease, Opening, Reservation
+from gateway.store.records import ATTEMPT_PAUSES, Beginning, Cap, Erasure, InboxItem, Lease, Opening, Reservation
 from gateway.store.shared.platforms import Platforms
 from gateway.store.space import Caller, Space
 from gateway.store.steps import forgetting, lanes, members, outbox, reports, sessions, spending, turns
@@ -125,7 +125,8 @@ def test_a_lane_that_is_claimed_with_its_message_tells_what_the_turn_begins_with
     opened = process.run(sessions.open_session, lease, Opening(session=new_session("s1")))
     process.run(turns.finish, process.caller, lease, item, None, "answered", [])
     accepted = process.run(turns.accept, process.caller, [arrival("e2"), arrival("e3", "2")], 9, 2)
-    assert [each.begins for each in accepted.claimed] == [(None, opened.session, False), (None, None, False)]
+    begins = [Beginning(journal=None, tip=tip, reminders=False) for tip in (opened.session, None)]
+    assert [each.begins for each in accepted.claimed] == begins
 
 
 # -- lanes ---------------------------------------------------------------------------------------------
