@@ -209,7 +209,7 @@ async def test_work_outside_of_a_transaction_is_told_too_if_the_one_before_canno
 
         first = asyncio.ensure_future(writer.run(hold))
         await eventually(held.is_set)
-        waiting = [asyncio.ensure_future(each) for each in (writer.run(put("one")), writer.run_outside(put("two")))]
+        waiting = [asyncio.ensure_future(writer.run(put(name), outside=name == "two")) for name in ("one", "two")]
         await asyncio.sleep(0)
         writer._commit = broken  # type: ignore[method-assign]
         go.set()

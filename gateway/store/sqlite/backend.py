@@ -23,6 +23,7 @@ from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, check_undamaged
 from gateway.store.sqlite.database import HERE, Database
 from gateway.store.sqlite.records import FileRecords, WrittenRecords, dangling
+from gateway.store.sqlite.writer import Writer
 from gateway.store.steps import keeping, lanes, outbox
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class SqliteBackend(SearchingBackend):
         self._background = Background()
         self._hear: Callable[[News], None] = nothing
         self._owners, self._memory = search.OwnerNumbers(), SearchMemory()
+        self._writer: Writer | None = None  # None: this process only reads
         self._space: WrittenRecords | None = None
         self._here: Draft | None = None  # for looks on the loop, which put nothing
 
@@ -61,7 +63,8 @@ class SqliteBackend(SearchingBackend):
         await self.database.open()
         if self.is_beside:
             return ""
-        self._space = await self.database.writer.run(_written)
+        self._writer = self.database.writer
+        self._space = await self._writer.run(_written)
         if await self.database.read(forgetting.owes_scrub):
             self._background.start(self.scrub(), name="scrub")
         try:
@@ -98,7 +101,8 @@ class SqliteBackend(SearchingBackend):
             for news in told:
                 self._hear(news)
 
-        return self.database.writer.run(work, done=durable, failed=failed, abandoned=abandoned, drafted=True)
+        writer = self._writer or self.database.writer  # which says why there is none
+        return writer.run(work, done=durable, failed=failed, abandoned=abandoned, drafted=True)
 
     async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that may come from beside the file's owner, whose own steps then wait for a moment."""
@@ -148,8 +152,8 @@ class SqliteBackend(SearchingBackend):
         while await self.database.write(search.merge_some, first=first):
             first = False
         if await self.database.read(forgetting.is_old):
-            await self.database.writer.run_outside(forgetting.rewrite_file)
-        is_folded = await self.database.writer.run_outside(forgetting.fold_log)
+            await self.database.writer.run(forgetting.rewrite_file, outside=True)
+        is_folded = await self.database.writer.run(forgetting.fold_log, outside=True)
         if is_folded:
             await self.database.write(forgetting.scrubbed)
         return is_folded
@@ -235,5 +239,5 @@ class SqliteStore(Store):
     async def rewrite(self) -> None:
         """Write the whole file anew, as small as can be and without anything that once was in it. Every write waits
         for it meanwhile."""
-        await self._database.writer.run_outside(forgetting.rewrite_file)
-        await self._database.writer.run_outside(forgetting.fold_log)
+        await self._database.writer.run(forgetting.rewrite_file, outside=True)
+        await self._database.writer.run(forgetting.fold_log, outside=True)

@@ -209,8 +209,8 @@ class FileRecords:
         self.connection = connection
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
-        row = one(self.connection, f'SELECT doc FROM "{kind.name}" WHERE key = ?', (key,))
-        return None if row is None else kind.record(row[0])
+        rows: list[Row] = self.connection.execute(f'SELECT doc FROM "{kind.name}" WHERE key = ?', (key,)).fetchall()
+        return kind.record(rows[0][0]) if rows else None
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
         query = f'SELECT t.doc FROM json_each(?) k JOIN "{kind.name}" t ON t.key = k.value ORDER BY k.rowid'

@@ -92,11 +92,8 @@ def enter(connection: apsw.Connection, said: MessageRecord) -> None:
         owner = owner_of(said.key.text, size=_OWNER)
         if kind == "returned":
             owner = f"{owner}{RETURNED} {RETURNED}"  # a term of the key's results, and one of all results
-        change(
-            connection,
-            "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
-            (said.number, owner, " ".join(terms)),
-        )
+        entry = (said.number, owner, " ".join(terms))
+        connection.execute("INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)", entry)
 
 
 def is_made(connection: apsw.Connection) -> bool:

@@ -105,9 +105,11 @@ class Writer:
         failed: Callable[[], None] = _nothing,
         abandoned: Callable[[T], None] = _nothing,
         drafted: bool = False,
+        outside: bool = False,
     ) -> T:
         """The result of `work`, once it is durable. Raises the error of `work`, or StoreUnavailable. `drafted`: work
-        that fails has hardly ever written anything by then, and needs no savepoint.
+        that fails has hardly ever written anything by then, and needs no savepoint. `outside`: no transaction can hold
+        it, such as folding the log into the file.
 
         On the loop, whether or not the caller still waits: `done(result)` after the commit, or
         `failed()`; then `abandoned(result)` if the caller was cancelled and will never see the result.
@@ -116,7 +118,15 @@ class Writer:
             failed()
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Job(work, future, done, failed, abandoned, drafted=drafted))
+        job = _Job(work, future, done, failed, abandoned, outside, drafted)
+        if self._together < _MANY:
+            self._queue.put(job)
+        else:
+            # Many write: who also wants to write just now is in the same transaction, and a commit costs far more than
+            # a pass of the loop.
+            self._gathered.append(job)
+            if len(self._gathered) == 1:
+                self._loop.call_soon(self._gather, 1, 1)
         try:
             return await future
         except asyncio.CancelledError:
@@ -124,16 +134,6 @@ class Writer:
             if future.done() and not future.cancelled() and future.exception() is None:
                 abandoned(future.result())
             raise
-
-    def _put(self, job: _Job) -> None:
-        """Hand a job to the thread. Where many write, after a pass of the loop: who also wants to write just now
-        is in the same transaction then, and a commit costs far more than a pass."""
-        if self._together < _MANY:
-            self._queue.put(job)
-            return
-        self._gathered.append(job)
-        if len(self._gathered) == 1:
-            self._loop.call_soon(self._gather, 1, 1)
 
     def _gather(self, before: int, passes: int) -> None:
         if len(self._gathered) > before and passes < _PASSES:
@@ -146,19 +146,10 @@ class Writer:
             self._queue.put(job)
         self._gathered.clear()
 
-    async def run_outside(self, work: Callable[[apsw.Connection], T]) -> T:
-        """The result of work that no transaction can hold, such as folding the log into the file. Raises
-        StoreUnavailable."""
-        if self._closing:
-            raise StoreUnavailable("The store is closed.")
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Job(work, future, outside=True))
-        return await future
-
     async def catch_up(self) -> None:
         """Do now what was put off, if there is something. Raises StoreUnavailable."""
         if self._connection.stored:
-            await self.run_outside(lambda _: self._work_off())
+            await self.run(lambda _: self._work_off(), outside=True)
 
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
@@ -195,7 +186,11 @@ class Writer:
         """Wait for work: (all operations that wait by then, whether to go on after them). Work outside of any
         transaction is added to `outside`."""
         batch: list[_Job] = []
-        job = self._first()
+        try:
+            job = self._queue.get(timeout=_IDLE if self._connection.stored else None)
+        except Empty:
+            self._do_deferred()
+            job = self._queue.get()
         while job is not None:
             (outside if job.outside else batch).append(job)
             if len(batch) + len(outside) == MAX_BATCH:
@@ -205,14 +200,6 @@ class Writer:
             except Empty:
                 return batch, True
         return batch, False
-
-    def _first(self) -> _Job | None:
-        """Wait for an operation; None: the last one is done."""
-        try:
-            return self._queue.get(timeout=_IDLE if self._connection.stored else None)
-        except Empty:
-            self._do_deferred()
-        return self._queue.get()
 
     def _do_deferred(self) -> None:
         """Do what was put off. A failure is nobody's: it is tried again after as many more messages, when nobody
@@ -276,8 +263,12 @@ class Writer:
         connection = self._connection
         before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
+        alone = len(batch) == 1
         for job in batch:
-            self._operation(job, alone=len(batch) == 1)
+            if job.drafted and not alone:
+                self._drafted(job)
+            else:
+                self._operation(job, alone=alone)
         if connection.in_transaction:
             connection.execute("COMMIT")
             if connection.total_changes() != before:
@@ -285,9 +276,6 @@ class Writer:
 
     def _operation(self, job: _Job, *, alone: bool) -> None:
         connection, stored = self._connection, self._connection.stored
-        if job.drafted and not alone:
-            self._drafted(job)
-            return
         if not alone:
             connection.execute("SAVEPOINT operation")
         try:
