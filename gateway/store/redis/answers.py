@@ -53,12 +53,12 @@ class Answers(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._look)
         self._transport.write(packed)
 
-    async def more(self) -> None:
-        """Wait for bytes. Raises UNREACHABLE where none will come."""
+    def more(self) -> asyncio.Future[None]:
+        """Done as soon as bytes come. Raises UNREACHABLE where none will come."""
         if self._trouble is not None:
             raise self._trouble
         self._more = self._loop.create_future()
-        await self._more
+        return self._more
 
     def rest(self) -> None:
         """All answers are there."""

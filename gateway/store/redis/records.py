@@ -214,8 +214,12 @@ class Guess:
                 places = places[begin : None if before is None else bisect_left(places, (before,))]
             members = [member for _, member in (places[::-1] if last else places)[:most]] if places else []
             self.asked[ask] = members
-        kind = index.kind
-        return self.many(kind, [_key(kind, member) for member in members]) if members else []
+        kind, found = index.kind, list[T]()
+        for member in members:
+            record = self.get(kind, _key(kind, member))
+            if record is not None:
+                found.append(record)
+        return found
 
     def count(self, index: Index[Any], under: str) -> int:
         ask = ("c", index, under)
