@@ -198,7 +198,7 @@ class Asking(Struct, kw_only=True):
     async def _call(
         self, conversation: Conversation, max_tokens: int | None, step: int, *, last: bool, least: int | None
     ) -> Completed:
-        spec, session, prompt_tokens = conversation.marked(), conversation.stored.session, conversation.prompt_tokens()
+        spec, session = conversation.marked(), conversation.stored.session
         request = ModelRequest(
             messages=prompt(
                 session.system_prompt,
@@ -214,7 +214,7 @@ class Asking(Struct, kw_only=True):
             files_at=conversation.files_at(before=BEFORE),
             tools=await self.steps.schemas(conversation),
             max_tokens=max_tokens,
-            prompt_tokens=prompt_tokens,
+            prompt_tokens=conversation.prompt_tokens(),
             tool_choice="none" if last else "required" if self.terms.must_call else "auto",
             chosen=self.terms.settings,
             pausing=self.observer.pausing,
@@ -226,7 +226,7 @@ class Asking(Struct, kw_only=True):
         text, begun, completed, most = "", False, None, longest(max_tokens)
         asked_at = self.metering.clock.monotonic()
         enter = partial(self._enter, conversation)
-        call = self.metering.call(spec, request, session, self.purpose, enter, prompt_tokens=prompt_tokens, least=least)
+        call = self.metering.call(spec, request, session, self.purpose, enter, least=least)
         async with call:
             async for event in call.events:
                 call.see(event)
@@ -249,7 +249,7 @@ class Asking(Struct, kw_only=True):
                     begun = bool(text) and begun
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
-        await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
+        await self._note(conversation, request, spec, completed.usage or CanonicalUsage(), asked_at)
         if plugged is not None:
             await plugged.answered(session, spec, completed)
         return completed
@@ -266,12 +266,16 @@ class Asking(Struct, kw_only=True):
         return replace(completed, text=text, stop="stop", original=None)
 
     async def _note(
-        self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
+        self,
+        conversation: Conversation,
+        request: ModelRequest,
+        spec: ModelSpec,
+        usage: CanonicalUsage,
+        asked_at: float,
     ) -> None:
         """Note what an answer used, for all who estimate the next request."""
-        spec, models = conversation.spec, self.metering.models
-        counted = conversation.answered(request, usage, asked_at)
-        models.learned.fits(spec, usage.prompt_tokens)
+        counted = conversation.answered(request, spec, usage, asked_at)
+        self.metering.models.learned.fits(spec, usage.prompt_tokens)
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
 

@@ -83,7 +83,7 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
         can be made then. Raises as a call does."""
         sent, live = self.prefix.sent, self.live()
         since = messages[sent.count :] if sent else ()
-        added = self.metering.models.calibration.correct(live.name, self.metering.count([*since, user(instruction)]))
+        added = self.metering.models.calibration[live.name].apply(self.metering.count([*since, user(instruction)]))
         reason = obstacle(
             sent,
             session=self.session(),
@@ -96,9 +96,9 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
         if sent is None or reason is not None:
             log.debug("not_aligned", purpose=self.purpose, reason=reason)
             return None
-        request = repeated(sent, messages, instruction, max_tokens)
+        request = replace(repeated(sent, messages, instruction, max_tokens), prompt_tokens=sent.tokens + added)
         try:
-            completed = await self._ask(_unhurried(live), request, prompt_tokens=sent.tokens + added)
+            completed = await self._ask(_unhurried(live), request)
         except (ContextOverflow, OutputCapTooLarge, ProviderRejected, SpendCapReached) as error:
             if classify(error) == "refused":
                 raise
@@ -113,10 +113,9 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
             raise SummaryRefused("the model called a tool instead of writing")
         return ModelText(completed.text)
 
-    async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
+    async def _ask(self, spec: ModelSpec, request: ModelRequest) -> Completed:
         completed: Completed | None = None
-        call = self.metering.call(spec, request, self.session(), self.purpose, self.charge, prompt_tokens=prompt_tokens)
-        async with call:
+        async with self.metering.call(spec, request, self.session(), self.purpose, self.charge) as call:
             async for event in call.events:
                 call.see(event)
                 if isinstance(event, Completed):

@@ -153,7 +153,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
             messages_before=len(report.before),
             messages_after=len(transcript),
             tokens_before=report.tokens_before,
-            tokens_after=conversation.calibration.correct(conversation.spec.name, request),
+            tokens_after=conversation.calibration[conversation.spec.name].apply(request),
             focus=focus,
             fallback=report.outcome.fallback,
             error=report.outcome.error,

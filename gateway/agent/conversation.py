@@ -157,11 +157,11 @@ class Conversation(Struct, kw_only=True):
         report our own count, corrected by the model's usual reports."""
         stored, fresh = self.stored.messages, self.fresh
         if not fresh.reported_tokens:
-            return self.calibration.correct(self.spec.name, self.counted_tokens())
+            return self.calibration[self.spec.name].apply(self.counted_tokens())
         since = stored[fresh.reported_messages :] + fresh.messages[max(0, fresh.reported_messages - len(stored)) :]
         if not since:
             return fresh.reported_tokens
-        return fresh.reported_tokens + self.calibration.correct(self.spec.name, noted_tokens(since))
+        return fresh.reported_tokens + self.calibration[self.spec.name].apply(noted_tokens(since))
 
     async def too_long(self, text: str) -> str | None:
         """Return the reason why no answer to a message of this text fits the window; None if one does. A long text is
@@ -170,7 +170,7 @@ class Conversation(Struct, kw_only=True):
         room = spec.context_length - spec.reserved_output - self.overhead
         if len(text) <= room // 4:  # no text has more than 4 tokens a character
             return None
-        tokens = self.calibration.correct(spec.name, await asyncio.to_thread(self.counter.text, text))
+        tokens = self.calibration[spec.name].apply(await asyncio.to_thread(self.counter.text, text))
         if tokens <= room:
             return None
         if room <= 0:
@@ -224,7 +224,7 @@ class Conversation(Struct, kw_only=True):
         the new one."""
         more, reported = schema_tokens - self.schema_tokens, self.fresh.reported_tokens
         if more and reported:
-            change = self.calibration.correct(self.spec.name, abs(more))
+            change = self.calibration[self.spec.name].apply(abs(more))
             reported = max(1, reported + (change if more > 0 else -change))
         self.fresh = replace(self.fresh, tools=tools, reported_tokens=reported)
         self.overhead, self.schema_tokens = self.overhead + more, schema_tokens
@@ -233,14 +233,15 @@ class Conversation(Struct, kw_only=True):
         """Go on with another model, or with another window of the same."""
         self.spec = spec
 
-    def answered(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> int:
+    def answered(self, request: ModelRequest, spec: ModelSpec, usage: CanonicalUsage, at: float) -> int:
         """Note that the model answered `request`, which held everything up to here, and what the provider counted.
-        `at`: when it was sent, on the monotonic clock. Returns our own count of it, to learn from."""
+        `spec`: the model as it was asked; `at`: when, on the monotonic clock. Returns our own count of the request, to
+        learn from."""
         tokens, counted = usage.prompt_tokens, self.counted_tokens()
         session, length = self.stored.session, len(self.stored.messages) + len(self.fresh.messages)
         self.prefix.sent = Sent(
             session=session.ref,
-            spec=self.marked(),
+            spec=spec,
             system_prompt=session.system_prompt,
             tools=request.tools,
             tool_choice=request.tool_choice,

@@ -234,12 +234,10 @@ class Metering:
         purpose: Purpose,
         enter: Callable[[LedgerEntry], None],
         *,
-        prompt_tokens: int | None = None,
         least: int | None = None,
     ) -> ModelCall:
         """Return a call of the model for this session, whose block may raise SpendCapReached before anything is sent.
-        `prompt_tokens`: the request's count where it is known. `least`: the output tokens that would do; None: all that
-        the request asks for."""
+        `least`: the output tokens that would do; None: all that the request asks for."""
         session = self.caller or session
         return ModelCall(
             models=self.models,
@@ -247,14 +245,14 @@ class Metering:
             spec=spec,
             session=session,
             purpose=purpose,
-            events=self._stream(spec, request, session, prompt_tokens, least),
+            events=self._stream(spec, request, session, least),
             enter=enter,
-            estimate=partial(self._estimate, spec, request, prompt_tokens),
+            estimate=partial(self._estimate, spec, request),
             began=self.clock.monotonic(),
         )
 
     def _stream(
-        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None, least: int | None
+        self, spec: ModelSpec, request: ModelRequest, session: Session, least: int | None
     ) -> AsyncGenerator[ModelEvent, None]:
         """Return the call's events, within the caps.
 
@@ -265,7 +263,7 @@ class Metering:
         if not self.has_caps and not self.beside:
             return self.view.stream(provider, spec, request, session.key)
         limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
-        worst = self._worst_case(spec, limited, prompt_tokens, least)
+        worst = self._worst_case(spec, limited, least)
         if not worst.amount:
             return self.view.stream(provider, spec, request, session.key)
         return self._metered(self.view.stream(provider, spec, limited, session.key), spec, session, worst)
@@ -453,12 +451,10 @@ class Metering:
         except StoreUnavailable as error:  # it stays at its worst case, and the answer is kept
             log.warning("spending_not_settled", reservation=reservation.id, error=str(error))
 
-    def _worst_case(
-        self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, least: int | None
-    ) -> WorstCase:
+    def _worst_case(self, spec: ModelSpec, request: ModelRequest, least: int | None) -> WorstCase:
         """The most that a call can cost. Raises UserError for a model without a known price, which somebody chose and
         nobody configured."""
-        prompt = self._at_most(spec, self._expected(spec, request, prompt_tokens))
+        prompt = self._at_most(spec, self._expected(spec, request))
         output = request.max_tokens or 0
         amount = self._dearest(spec, prompt, output)
         if amount is None and not self.has_caps:
@@ -472,18 +468,18 @@ class Metering:
 
     def _at_most(self, spec: ModelSpec, prompt_tokens: int) -> int:
         """The most tokens that a provider may count if we expect so many."""
-        return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
+        return ceil((_MARGIN if self.models.calibration[spec.name].samples else _UNKNOWN_MARGIN) * prompt_tokens)
 
-    def _estimate(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, said: str) -> CanonicalUsage:
+    def _estimate(self, spec: ModelSpec, request: ModelRequest, said: str) -> CanonicalUsage:
         """The usage of an attempt that told none: what was sent, by our own count, and what came of the answer."""
-        expected = self._expected(spec, request, prompt_tokens)
+        expected = self._expected(spec, request)
         return CanonicalUsage(input_tokens=expected, output_tokens=estimated_output(said))
 
-    def _expected(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
-        """The tokens of a prompt as the provider probably counts them; those that are known, if any."""
-        if prompt_tokens is not None:
-            return prompt_tokens
-        return self.models.calibration.correct(spec.name, self.count(request.messages, request.tools))
+    def _expected(self, spec: ModelSpec, request: ModelRequest) -> int:
+        """The tokens of a prompt as the provider probably counts them."""
+        return request.prompt_tokens or self.models.calibration[spec.name].apply(
+            self.count(request.messages, request.tools)
+        )
 
     def _dearest(self, spec: ModelSpec, prompt: int, output: int) -> int | None:
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))

@@ -49,23 +49,16 @@ COST: Final = Counter(
 )
 
 
-class Calibration(Struct):
-    """The token counts of this process's models compared with ours, learned from every call, so that a model with
-    another tokenizer is not overrun."""
+class Calibration(dict[str, Correction]):
+    """The token counts of this process's models compared with ours, by the model's name. They are learned from every
+    call, so that a model with another tokenizer is not overrun."""
 
-    _corrections: dict[str, Correction] = field(default_factory=dict)
+    def __missing__(self, model: str) -> Correction:
+        return _UNKNOWN
 
     def learn(self, model: str, *, reported: int, counted: int) -> None:
         """Learn from one call: the provider's prompt tokens, and our own count of the same request."""
-        self._corrections[model] = self._corrections.get(model, _UNKNOWN).observed(counted, reported)
-
-    def knows(self, model: str) -> bool:
-        """Whether the model has reported a prompt's size."""
-        return self._corrections.get(model, _UNKNOWN).samples > 0
-
-    def correct(self, model: str, counted: int) -> int:
-        """Return our count as the provider would probably count it."""
-        return self._corrections.get(model, _UNKNOWN).apply(counted)
+        self[model] = self[model].observed(counted, reported)
 
 
 _UNKNOWN: Final = Correction()

@@ -56,7 +56,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
         """Whether the preparation makes enough room, later messages included."""
         since = [*conversation.stored.messages[len(self.snapshot) :], *conversation.fresh.messages]
         after = conversation.overhead + self.tokens + noted_tokens(since)
-        expected = conversation.calibration.correct(conversation.spec.name, after)
+        expected = conversation.calibration[conversation.spec.name].apply(after)
         return expected < conversation.engine.threshold_tokens
 
     def applied(self, messages: Sequence[Message]) -> list[Message]:

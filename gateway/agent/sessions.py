@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -278,7 +278,7 @@ class Sessions:
             calibration=self.models.calibration,
             overhead=overhead,
             schema_tokens=schema_tokens,
-            rough=not self.counter.is_exact,
+            rough=not self._exact,
             prefix=held.prefix,
             references=held.references,
             ledger=held.ledger,
@@ -395,7 +395,7 @@ class Sessions:
         if not session.system_prompt:  # for which prompt it was, nobody knows
             return 0
         before, after = (self._prompt_tokens(each, self.counter.is_exact) for each in (session.system_prompt, prompt))
-        correct = partial(self.models.calibration.correct, session.model)
+        correct = self.models.calibration[session.model].apply
         return session.last_prompt_tokens and max(1, session.last_prompt_tokens + correct(after) - correct(before))
 
     # -- ending -----------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from tests.unit.agent.test_metering import NOON, SPEC, WORST, Accounts, metering
 APIS = {"openai": ChatCompletions, "anthropic": Messages, "openai-responses": Responses}
 REQUEST = ModelRequest(
     messages=[user("hello")],
+    prompt_tokens=1_000,
     tools=[
         {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object"}}}
     ],
@@ -202,7 +203,7 @@ class Desk:
         spec = ModelSpec(provider="openai", name=SPEC.name, max_output_tokens=SPEC.max_output_tokens)
         over, count = self.metering, 0
         try:
-            call = over.call(spec, REQUEST, session("s1"), "turn", self.ledger.append, prompt_tokens=1_000)
+            call = over.call(spec, REQUEST, session("s1"), "turn", self.ledger.append)
             async with call:
                 async for event in call.events:
                     call.see(event)

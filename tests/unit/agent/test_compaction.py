@@ -287,13 +287,13 @@ def test_the_estimate_is_what_was_reported_plus_what_was_added_since() -> None:
     counted = talk.counted_tokens()
     assert talk.prompt_tokens() == counted == 100 + talk.stored.tokens
     talk.add(user("one"), 1.0)
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=900, cache_read_tokens=100), 1.0)
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=900, cache_read_tokens=100), 1.0)
     assert talk.prompt_tokens() == 1_000
     talk.add(assistant("two"), 2.0)
     added = note_of(talk.fresh.messages[-1])["tokens"]
-    assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
+    assert talk.prompt_tokens() == 1_000 + talk.calibration["m"].apply(added)
     talk.settle(talk.record(3.0, None, {}), talk.fresh.messages)
-    assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
+    assert talk.prompt_tokens() == 1_000 + talk.calibration["m"].apply(added)
     assert talk.length == 3
     assert talk.fresh.messages == ()
 
@@ -314,7 +314,7 @@ def test_what_comes_while_a_record_is_written_stays_fresh() -> None:
 def test_a_provider_that_reports_nothing_teaches_nothing() -> None:
     talk = conversation(stored(user(LONG)))
     before = talk.prompt_tokens()
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(output_tokens=50), 1.0)
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(output_tokens=50), 1.0)
     assert talk.prompt_tokens() == before
 
 
@@ -325,22 +325,22 @@ def test_a_rough_count_teaches_that_a_model_counts_more_never_that_it_counts_les
     talk.add(user(text), 1.0)
     exact, rough = COUNTER.text(text), talk.counted_tokens()
     assert rough > 1.3 * exact
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=exact), 1.0)
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=exact), 1.0)
     talk.overhead = talk.spec.context_length // 4  # the prompt and the tools of a small window
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=talk.overhead), 1.0)
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=talk.overhead), 1.0)
     talk.overhead = 100
     assert talk.counter.takes_long(1, 1.1)  # the whole vocabulary is read, but what was said keeps its count
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=exact), 1.0)
-    assert talk.calibration.correct("m", 1_000) == 1_000
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=2 * rough), 1.0)
-    assert talk.calibration.correct("m", 1_000) > 1_000
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=exact), 1.0)
+    assert talk.calibration["m"].apply(1_000) == 1_000
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=2 * rough), 1.0)
+    assert talk.calibration["m"].apply(1_000) > 1_000
     talk.calibration, talk.rough = Calibration(), True  # the prompt and the tools, when the turn began
     talk.answer_by(ModelSpec(provider="openai", name="m", context_length=4 * rough))  # of which it fills a good part
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
-    assert talk.calibration.correct("m", 1_000) == 1_000
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=rough // 2), 1.0)
+    assert talk.calibration["m"].apply(1_000) == 1_000
     talk.calibration, talk.rough = Calibration(), False
-    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
-    assert talk.calibration.correct("m", 1_000) == pytest.approx(500, abs=1)
+    talk.answered(ModelRequest(messages=[]), talk.spec, CanonicalUsage(input_tokens=rough // 2), 1.0)
+    assert talk.calibration["m"].apply(1_000) == pytest.approx(500, abs=1)
 
 
 def test_calls_without_a_result_get_one_and_answered_ones_do_not() -> None:

@@ -38,7 +38,7 @@ from tests.support.waiting import eventually
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
 SPEC = ModelSpec(provider="openai", name="known", context_length=100_000, max_output_tokens=1_025)
-REQUEST = ModelRequest(messages=[user("hello")])
+REQUEST = ModelRequest(messages=[user("hello")], prompt_tokens=1_000)
 USED = CanonicalUsage(input_tokens=500, output_tokens=100)
 WORST = 3_300  # millionths: 1,000 prompt tokens and a quarter more, and 1,025 of output
 
@@ -147,7 +147,7 @@ async def call(
 ) -> list[ModelEvent]:
     """One call of a thousand prompt tokens, read to its end."""
     of = of or session("s1")
-    async with over.call(spec, REQUEST, of, "turn", [].append, prompt_tokens=1_000, least=least) as made:
+    async with over.call(spec, REQUEST, of, "turn", [].append, least=least) as made:
         return [event async for event in made.events]
 
 
@@ -178,7 +178,7 @@ async def test_a_call_is_settled_at_what_it_cost_under_every_cap() -> None:
 async def test_the_worst_case_is_reserved_while_the_model_works() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append) as made:
         await anext(made.events)
         assert store.sums == {"gateway 2023-11-15": WORST}
 
@@ -242,8 +242,8 @@ async def test_a_server_that_counts_otherwise_spends_no_more_than_was_set_aside(
     over = metering(store, Script(Completed(text="h", usage=bill)), daily_usd=1)
     over.models.calibration = Calibration()
     for _ in range(5):
-        expected = over.models.calibration.correct(SPEC.name, counted)
-        worst = over._worst_case(SPEC, replace(REQUEST, max_tokens=1_025), expected, None).amount
+        expected = over.models.calibration[SPEC.name].apply(counted)
+        worst = over._worst_case(SPEC, replace(REQUEST, max_tokens=1_025, prompt_tokens=expected), None).amount
         cost = over._price(SPEC, bill)
         assert cost is not None
         assert worst >= cost
@@ -273,7 +273,7 @@ async def test_what_a_failed_call_cost(script: list[ModelEvent | Exception], lef
 async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), Completed(text="h")), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append) as made:
         await anext(made.events)
     assert store.sums == {"gateway 2023-11-15": WORST}
     await call(over)
@@ -283,7 +283,9 @@ async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case
 async def test_a_request_nobody_counted_is_counted() -> None:
     store = Accounts()
     over = metering(store, Script(Completed(text="no report")), daily_usd=1)
-    async with over.call(SPEC, replace(REQUEST, max_tokens=10), session("s1"), "turn", [].append) as made:
+    async with over.call(
+        SPEC, replace(REQUEST, max_tokens=10, prompt_tokens=0), session("s1"), "turn", [].append
+    ) as made:
         assert len([event async for event in made.events]) == 1
     assert 20 < store.sums["gateway 2023-11-15"] < 60
 
@@ -346,7 +348,7 @@ async def test_a_store_that_cannot_be_written_delays_a_call() -> None:
 async def test_an_answer_is_not_lost_because_its_cost_cannot_be_stored() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append) as made:
         await anext(made.events)
         store.trouble = [StoreUnavailable("full")]
         assert await anext(made.events) == ANSWER

@@ -62,8 +62,8 @@ def test_after_some_calls_a_foreign_tokenizer_is_met_within_a_hundredth(ratio: f
     calibration = Calibration()
     for _ in range(30):
         calibration.learn("m", reported=int(counted * ratio), counted=counted)
-    assert calibration.correct("m", counted) == pytest.approx(counted * ratio, rel=0.01)
-    assert calibration.correct("another", counted) == counted
+    assert calibration["m"].apply(counted) == pytest.approx(counted * ratio, rel=0.01)
+    assert calibration["another"].apply(counted) == counted
 
 
 @given(st.lists(st.tuples(st.integers(-5, 10**7), st.integers(0, 10**7)), max_size=20), st.integers(0, 10**6))
@@ -71,7 +71,7 @@ def test_whatever_is_reported_the_ratio_stays_sane(reports: list[tuple[int, int]
     calibration = Calibration()
     for reported, own in reports:
         calibration.learn("m", reported=reported, counted=own)
-    assert counted // 2 <= calibration.correct("m", counted) <= counted * 4
+    assert counted // 2 <= calibration["m"].apply(counted) <= counted * 4
 
 
 # -- models ------------------------------------------------------------------------------------
