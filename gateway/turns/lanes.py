@@ -102,7 +102,11 @@ class Lanes:
             await self._slots.acquire()
             claim: Claim | None = None
             try:
-                claim = await self._claim()
+                claim = await self._store.claim_next(self.worker)
+            except StoreError as error:  # of any kind: without claims nobody is ever answered again
+                log.error("claim_failed", error=str(error))
+                await self._clock.sleep(_RETRY_SECONDS)
+                continue
             finally:
                 if claim is None:
                     self._slots.release()
@@ -133,14 +137,6 @@ class Lanes:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-    async def _claim(self) -> Claim:
-        while True:
-            try:
-                return await self._store.claim_next(self.worker)
-            except StoreError as error:  # of any kind: without claims nobody is ever answered again
-                log.error("claim_failed", error=str(error))
-                await self._clock.sleep(_RETRY_SECONDS)
 
     async def _own_share(self, claim: Claim) -> tuple[asyncio.Semaphore, Beginning | None]:
         """Wait, without a place, while other chats of the same person take all that one person may. What was known

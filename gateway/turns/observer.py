@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.running import Phase
 from gateway.delivery.outbox import Outbox
@@ -33,8 +33,7 @@ def _able(kind: type) -> tuple[bool, bool, bool]:
     return issubclass(kind, CanStream), issubclass(kind, CanType), issubclass(kind, CanShowWork)
 
 
-@dataclass(slots=True, kw_only=True)
-class TurnObserver:
+class TurnObserver(Struct, kw_only=True):
     """The agent's `Observer` for the turn of one item."""
 
     item: InboxItem
@@ -44,8 +43,8 @@ class TurnObserver:
     store: InboxStore
     outbox: Outbox
     clock: Clock
-    _typist: CanType | None = field(init=False)
-    _works: CanShowWork | None = field(init=False)
+    _typist: CanType | None = None
+    _works: CanShowWork | None = None
 
     def __post_init__(self) -> None:
         adapter: Any = self.adapter
