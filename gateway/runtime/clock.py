@@ -108,8 +108,8 @@ class SystemIds:
     """Ids of 9 time characters (milliseconds) and 7 random ones (35 bits)."""
 
     def new(self, kind: str) -> str:
-        milliseconds = time.time_ns() // 1_000_000
-        return f"{kind}_{_base32(milliseconds, 9)}{_base32(int.from_bytes(os.urandom(5), 'big'), 7)}"
+        milliseconds, random = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(5), "big") >> 5
+        return f"{kind}_{_base32(milliseconds << 35 | random, 16)}"
 
 
 def lasting_id(kind: str, *facts: object, size: int = 10) -> str:
