@@ -46,6 +46,7 @@ class SqliteBackend(SearchingBackend):
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         self.database = database
+        self.is_beside = database.is_read_only
         self._clock = clock
         self._background = Background()
         self._hear: Callable[[News], None] = nothing
@@ -53,10 +54,6 @@ class SqliteBackend(SearchingBackend):
         self._writer: Writer | None = None  # None: this process only reads
         self._space: WrittenRecords | None = None
         self._here: Draft | None = None  # for looks on the loop, which put nothing
-
-    @property
-    def is_beside(self) -> bool:
-        return self.database.is_read_only
 
     async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
         self._hear = hear
