@@ -12,7 +12,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.store.records import Opening, Patch, StepRecord, ToolIntent
+from gateway.store.records import Beginning, Opening, Patch, StepRecord, ToolIntent
 from tests.support.store_kit import (
     START,
     Bench,
@@ -192,10 +192,11 @@ async def test_the_journal_tells_a_resumed_turn_how_far_it_got(bench: Bench) -> 
 async def test_a_turn_begins_with_its_journal_session_and_reminders_of_its_own_key(store: Store) -> None:
     await store.add_reminder(reminder("r1", "2"), 9, 9)
     claim = await claimed(store, "e0", "0")
-    assert await store.beginning(claim.item) == (None, None, False)
-    assert claim.begins in (None, (None, None, False))
+    nothing = Beginning(journal=None, tip=None, reminders=False)
+    assert await store.beginning(claim.item) == nothing
+    assert claim.begins in (None, nothing)
     claim, session = await in_session(store, chat="2")
-    assert await store.beginning(claim.item) == (None, session, True)
+    assert await store.beginning(claim.item) == Beginning(journal=None, tip=session, reminders=True)
     await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))
     begins = await store.beginning(claim.item)
     assert begins.journal is not None

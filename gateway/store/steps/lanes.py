@@ -87,10 +87,11 @@ def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, 
     """Store each new event at the end of its lane. The process has `room` for so many more lanes: idle ones are claimed
     in the same step."""
     receipts, claimed = list[Receipt](), list[Claimed]()
-    for arrival in arrivals:
+    names = [event_name(arrival.inbound.source.platform, arrival.inbound.event_id) for arrival in arrivals]
+    there = {event.name for event in space.many(EVENT, names)}
+    for arrival, event in zip(arrivals, names, strict=True):
         event_id, lane = arrival.inbound.event_id, arrival.key.text
-        event = event_name(arrival.inbound.source.platform, event_id)
-        if space.get(EVENT, event) is not None:
+        if event in there:
             receipts.append(Receipt(event_id=event_id, status="duplicate"))
             continue
         known = None if arrival.bypass else space.get(LANE, lane)
@@ -99,6 +100,7 @@ def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, 
             receipts.append(Receipt(event_id=event_id, status="full", waiting=waiting))
             continue
         claims = known is None and not arrival.bypass and len(claimed) < room and arrival.key.platform in caller.runs
+        there.add(event)
         item = _new_item(space, caller, arrival, event, attempts=int(arrival.bypass or claims))
         if claims:
             new = Lane(key=item.key, since=0, queue=(item.number,))
