@@ -74,10 +74,6 @@ class ToolSteps:
     _provenance: Provenance = field(default_factory=Provenance)  # the same, for a step that may keep words
     _asked_to_keep: bool = False  # in this turn
     _only: frozenset[str] | None = None  # the tools that a skill in use allows, kept because a compaction may come
-    _theirs: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._theirs = self.terms.names if self.terms.tools else frozenset()
 
     def offer(self, conversation: Conversation) -> None:
         """Look up the present tools: some come and go while the turn runs."""
@@ -90,7 +86,7 @@ class ToolSteps:
             )
             after = None if self.plugged is None else partial(self._returned, self.plugged, conversation)
             self._tools = ToolRuntime(self._offer, self.clock, self.traced, self.lets, after)
-        more = self.toolbox.count(self.terms.tools) if self._theirs else 0
+        more = self.toolbox.count(self.terms.tools) if self.terms.tools else 0
         conversation.show(self._offer.order, self._offer.tokens + more)
 
     def has_read(self, origin: str) -> None:
@@ -99,10 +95,11 @@ class ToolSteps:
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
         """The schemas of the tools on offer and of the engine's tools; those of the program's own tools come last."""
-        if self._theirs:
+        if self.terms.tools:
             engine = await self._engine_schemas(conversation) if conversation.engine.may_have_tools else {}
             ours = [] if self.terms.must_call else [*self._offer.schemas, *engine.values()]
-            left = [each for each in ours if each["function"]["name"] not in self._theirs]
+            theirs = self.terms.names
+            left = [each for each in ours if each["function"]["name"] not in theirs]
             return [*left, *map(dict, self.terms.tools)]
         if not conversation.engine.may_have_tools:
             return self._offer.schemas
@@ -116,8 +113,9 @@ class ToolSteps:
     async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> bool:
         """Run the calls of a step. The intents of those that must not be repeated are stored before. Returns whether
         calls are left for the program behind the message."""
-        if self._theirs:
-            ours = [call for call in calls if call["function"]["name"] not in self._theirs]
+        if self.terms.tools:
+            theirs = self.terms.names
+            ours = [call for call in calls if call["function"]["name"] not in theirs]
             if len(ours) < len(calls):
                 if ours:
                     await self.run(conversation, ours, step)
@@ -140,7 +138,8 @@ class ToolSteps:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
         others may have taken effect and are not run again. Says whether calls are left, as `run` does."""
         still_open = open_calls(conversation)
-        calls = [call for call in still_open if call["function"]["name"] not in self._theirs]
+        theirs = self.terms.names
+        calls = [call for call in still_open if call["function"]["name"] not in theirs]
         if not calls:
             return bool(still_open)
         waiting = {intent.call_id for intent in intents if intent.waits}

@@ -423,7 +423,7 @@ class WrittenRecords(FileRecords):
             before = self._entries.get(name)
             before = kind.entries(old) if before is None else before
             self._change(kind, key, document, entries, before)
-        if kind.name in _SHORT:
+        if kind.name in _SHORT and entries != before:
             self._move(kind, key, before, entries)
         if kind.name in _NOT_KEPT:
             self._known.pop(name, None)  # it was looked for, perhaps in vain
