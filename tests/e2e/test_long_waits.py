@@ -96,17 +96,3 @@ async def test_a_turn_without_a_word_is_told_of_after_a_while_and_again(tmp_path
         await adapter.until(lambda: [row.text for row in adapter.edited.values()] == ["the answer"])
         assert len(adapter.sent) == 1
         assert adapter.sent[0].answers == event
-
-
-async def test_words_of_an_answer_are_not_replaced_by_the_line(tmp_path: Path, clock: ManualClock) -> None:
-    gate, adapter = Gate(), Buttoned()
-    model = FakeModel(in_turn(Say(first="It is", text=" so.", gate=gate)))
-    async with running(tmp_path, config=settings(tmp_path), clock=clock, adapter=adapter, model=model) as live:
-        await live.tell("hello")
-        await gate.until_waiting()
-        await clock.advance(1)
-        await adapter.until(lambda: adapter.shown() == ["It is …"])
-        await clock.advance(60)
-        assert adapter.edited == {}
-        gate.open()
-        await adapter.until(lambda: [row.text for row in adapter.edited.values()] == ["It is so."])

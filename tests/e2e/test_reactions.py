@@ -11,7 +11,7 @@ from gateway.domain.turn import SessionSettings, TurnRules, TurnSettings
 from gateway.runtime.structs import replace
 from tests.emulators.discord import Channel, DiscordServer
 from tests.emulators.discord import User as Member
-from tests.emulators.telegram import Refuse, TelegramServer
+from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
@@ -75,50 +75,6 @@ async def test_on_telegram_they_come_with_the_next_words_and_begin_no_turn(tmp_p
             await bot.until(lambda: len(model.requests) == 5)
             assert heard(model) == "New"
             assert telegram.violations == []
-
-
-async def test_a_flood_begins_no_turn_and_writes_little(tmp_path: Path) -> None:
-    async with TelegramServer(limits=None, clock=FastClock()) as telegram:
-        anna = telegram.people.person("Anna")
-        strangers = [telegram.people.person(f"S{number}") for number in range(9)]
-        async with on_telegram(tmp_path, telegram, anna) as bot:
-            bot.says("hello")
-            await bot.until_shown("echo: hello")
-            await bot.quiet()
-            written: list[str] = []
-            store = bot.gateway.store
-            set_notes = store.set_notes
-
-            async def counted(folder: str, *more: object) -> bool:
-                written.append(folder)
-                return await set_notes(folder, *more)  # type: ignore[arg-type]
-
-            store.set_notes = counted  # type: ignore[method-assign,assignment]
-            (answer,) = telegram.shown(bot.chat)
-            for number in range(2_000):
-                telegram.people.react(answer, anna, "👍" if number % 2 else "👎")
-            group = telegram.people.group("Choir", anna, *strangers, bot="administrator")
-            bot.says(f"@{telegram.bot.username} hi", group)
-            await bot.until(lambda: telegram.shown(group))
-            for each in strangers:  # nothing is written because of them
-                telegram.people.react(telegram.shown(group)[0], each, "👎")
-                telegram.people.react(telegram.shown(group)[0], each)
-            bot.says("and?")
-            await bot.until(lambda: len(bot.model.requests) == 3)
-            assert heard(bot.model) == '[Anna reacted 👍 to: "echo: hello"]\nand?'
-            assert sum(folder.startswith("reactions ") for folder in written) <= 4
-
-
-async def test_a_sign_that_fails_is_not_tried_again_and_costs_no_answer(tmp_path: Path) -> None:
-    async with TelegramServer(limits=None, clock=FastClock()) as telegram:
-        anna = telegram.people.person("Anna")
-        telegram.faults.add(Refuse(status=400), method="setMessageReaction")
-        async with on_telegram(tmp_path, telegram, anna, sessions=SHOWN) as bot:
-            for number, said in enumerate(("one", "two"), 1):
-                bot.says(said)
-                await bot.until(lambda number=number: len(bot.shown()) == number)
-                await bot.quiet()
-            assert sum(call.method == "setMessageReaction" for call in telegram.journal.calls) == 1
 
 
 @pytest.mark.parametrize("shown", [True, False])
