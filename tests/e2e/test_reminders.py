@@ -296,47 +296,6 @@ async def test_the_model_sees_once_what_a_reminder_said(tmp_path: Path, clock: M
         assert "⏰ tea" in await live.ask("/recall tea")
 
 
-async def test_what_was_answered_to_a_reminder_by_button_is_known_too(tmp_path: Path, clock: ManualClock) -> None:
-    adapter = Buttoned(Limits(trusted=True))
-    async with at_work(tmp_path, clock, adapter=adapter) as live:
-        row = await fired(live, clock, adapter)
-        await adapter.press(row, "Done")
-        await adapter.became(row, "Done.")
-        await live.ask("was that all?")
-        assert heard(live) == [("assistant", f"{LATE_TEA}\n\n✓ Done."), ("user", "was that all?")]
-
-
-async def test_a_reminder_is_known_after_its_session_expired_and_not_after_a_reset(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with at_work(tmp_path, clock) as live:
-        await live.ask("hello")
-        await live.ask("/remind in 10 days walk")
-        await swept(live, clock, 10 * 86_400)
-        await clock.advance(600)
-        await live.ask("did that")
-        (_, walk), *_ = heard(live)
-        assert walk.startswith("⏰ walk")
-        await live.ask("/remind in 20 minutes tea")
-        await swept(live, clock, 1_260)
-        await clock.advance(600)
-        await live.ask("/new")
-        await live.ask("hello again")
-        assert heard(live) == [("user", "hello again")]
-
-
-async def test_of_other_people_in_a_group_the_model_is_shown_no_reminder(tmp_path: Path, clock: ManualClock) -> None:
-    group = {"chat": "g", "chat_type": "group"}
-    adapter = FakeAdapter(limits=Limits(trusted=True))
-    async with at_work(tmp_path, clock, adapter=adapter) as live:
-        await live.ask("/remind in 20 minutes tea", user="ann", **group)
-        await swept(live, clock, 1_260)
-        await live.ask("hello", user="ben", **group)
-        assert heard(live) == [("user", "hello")]
-        await live.ask("done", user="ann", **group)
-        assert heard(live)[0][1].startswith("⏰ ann: tea")
-
-
 async def test_a_crash_shows_the_model_a_reminder_once(tmp_path: Path, clock: ManualClock) -> None:
     kill = KillAt("turn.step_recorded", nth=0)
     async with at_work(tmp_path, clock, points=kill) as live:
@@ -388,16 +347,6 @@ async def test_a_streak_of_failures_is_told_once_and_then_it_is_paused(tmp_path:
         assert "1. news? goes on — every day, next" in await live.ask("/reminders resume 1")
         await swept(live, clock, 86_400)
         assert live.adapter.sent[-1].text.endswith("news?")
-
-
-async def test_one_success_ends_a_streak(tmp_path: Path, clock: ManualClock) -> None:
-    away = ProviderUnavailable("The model is away.")
-    model = FakeModel(in_turn(away, away, Say(text="fine"), away))
-    async with at_work(tmp_path, clock, model=model) as live:
-        await live.ask("/schedule every day at 8 news?")
-        for _ in range(4):
-            await swept(live, clock, 86_400)
-        assert [row.kind for row in live.adapter.sent[1:]] == ["error", "notice", "reply", "error", "notice"]
 
 
 PRICED = ModelEntry(
