@@ -86,20 +86,6 @@ async def test_a_word_answers_nobody_elses_question(tmp_path: Path) -> None:
         assert (await live.answer(boss)).text.startswith("echo: [boss] y")
 
 
-async def test_a_yes_to_two_questions_must_say_which(tmp_path: Path) -> None:
-    here = scene(tmp_path, 50, 60)
-    async with here.open() as live:
-        event = await live.tell("pay")
-        await here.adapter.question(2)
-        assert (
-            await live.ask("y")
-            == "Say which question you mean, as in /approve 1, or send /approve all:\n1. Pay 50 €?\n2. Pay 60 €?"
-        )
-        assert here.tool.paid == []
-        await live.ask("/approve all")
-        await live.answer(event)
-
-
 @pytest.mark.parametrize("command", ["/approve", "/approve 1", "/approve all", "y"])
 async def test_what_was_sent_before_the_question_could_be_read_answers_another_one(
     tmp_path: Path, clock: ManualClock, command: str
@@ -166,21 +152,6 @@ async def test_somebody_elses_press_does_nothing_and_an_admins_counts(tmp_path: 
         assert here.tool.paid == [50]
 
 
-@pytest.mark.parametrize("word", ["/approve", "/deny"])
-async def test_an_admin_who_answers_for_somebody_else_says_which_question(tmp_path: Path, word: str) -> None:
-    """A bare word may be meant for another question, or for nobody's."""
-    here = scene(tmp_path, 50)
-    where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
-    async with here.open() as live:
-        event = await live.tell("pay", **where)
-        await here.adapter.question()
-        asked = await live.ask(word, user="boss", **where)
-        assert asked.startswith(f"Say which question you mean, as in {word} 1, or send {word} all:\n1. Pay 50 €?")
-        await live.ask(f"{word} 1", user="boss", **where)
-        await live.answer(event)
-        assert here.tool.paid == ([50] if word == "/approve" else [])
-
-
 async def test_a_button_means_nothing_in_another_chat_or_with_another_token(tmp_path: Path) -> None:
     here = scene(tmp_path, 50)
     async with here.open() as live:
@@ -224,16 +195,6 @@ async def test_of_two_questions_each_has_its_own_answer(tmp_path: Path) -> None:
         assert here.tool.paid == [60]
         assert [text.split(":")[0].split(".")[0] for text in results(here.model)] == ["Denied", "Paid 60 €"]
         await here.adapter.became(first, "Denied.")
-
-
-async def test_all_are_answered_at_once(tmp_path: Path) -> None:
-    here = scene(tmp_path, 50, 5, 60)
-    async with here.open() as live:
-        event = await live.tell("pay all")
-        await here.adapter.question(2)
-        assert await live.ask("/approve all") == "1. Approved.\n2. Approved."
-        await live.answer(event)
-        assert here.tool.paid == [50, 5, 60]
 
 
 async def test_status_says_what_is_waited_for_and_stop_ends_it(tmp_path: Path) -> None:

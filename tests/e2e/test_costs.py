@@ -12,16 +12,14 @@ from gateway.agent.fallback import CHEAPER
 from gateway.agent.metering import LEAST_OUTPUT
 from gateway.app.config import Config
 from gateway.commands.status import total_line
-from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, UsageTotal
-from gateway.people.access import AccessSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.records import Cap, Reservation
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FEW_TOOLS, FakeAdapter, KillAt, config_in, running
+from tests.support.gateway import FEW_TOOLS, KillAt, config_in, running
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
@@ -73,41 +71,6 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         assert (await live.ask("/insights x")).startswith("Say how many days I should look back")
         await clock.advance(8 * 86_400)
         assert (await live.ask("/insights")).startswith("I used no model")
-
-
-async def test_insights_name_a_person_as_whoami_does(tmp_path: Path) -> None:
-    async with running(tmp_path, config=settings(tmp_path, Caps()), model=counting(1_000)) as live:
-        for where in (
-            {"chat": "dm-1"},
-            {"chat": "dm-2"},
-            {"chat": "room", "chat_type": "group", "user": "bob"},
-            {"chat": "topic", "chat_type": "thread", "user": "bob"},
-        ):
-            await live.ask("hello", **where)
-        named = (await live.ask("/whoami", chat="dm-1")).split()[2]
-        told = (await live.ask("/insights", chat="dm-1")).splitlines()
-        table = told[told.index("By person:") + 1 : told.index("By platform:")]
-        people = [line.split("%  ")[1].split(": $")[0] for line in table]
-        assert people == [named, "fake:bob", "fake:topic (shared)"]
-
-
-async def test_insights_call_no_model_free_whose_price_nobody_knows(tmp_path: Path) -> None:
-    async with running(tmp_path, config=settings(tmp_path, Caps(), model=UNPRICED), model=counting(1_000)) as live:
-        await live.ask("hello")
-        assert "  [██████████] 100%  dear: no price known, 1,003 tokens" in (await live.ask("/insights")).splitlines()
-
-
-async def test_who_is_no_admin_sees_the_own_conversation(tmp_path: Path) -> None:
-    access = AccessSettings(allow=("fake:*",), admins=("fake:boss",))
-    adapter = FakeAdapter()
-    adapter.limits = Limits(trusted=False)
-    config = settings(tmp_path, Caps(), access=access)
-    async with running(tmp_path, config=config, model=counting(1_000), adapter=adapter) as live:
-        await live.ask("hello")
-        await live.ask("hi", chat="b", user="other")
-        told = await live.ask("/insights")
-        assert told.startswith("Last 7 days, this conversation: 1 call")
-        assert "By person" not in told
 
 
 async def test_an_attempt_that_broke_off_is_counted_by_an_estimate(tmp_path: Path) -> None:

@@ -40,26 +40,6 @@ async def test_a_conversation_is_exported_as_markdown_with_what_was_compressed(t
     assert "notes on what was said" not in text
 
 
-async def test_a_resumed_conversation_has_its_beginning_too_and_no_undone_words(tmp_path: Path) -> None:
-    adapter = Filing()
-    async with running(tmp_path, adapter=adapter, engine=lambda: RecordingEngine([])) as live:
-        await live.ask("all about cats")
-        await live.ask("/compress")
-        await live.ask("never mind")
-        await live.ask("/undo")
-        await live.ask("/new")
-        await live.ask("/resume 1")
-        await live.ask("/export jsonl")
-        await live.quiet()
-    (text,) = adapter.files.values()
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert [(line["role"], line["content"]) for line in lines] == [
-        ("user", "all about cats"),
-        ("assistant", "echo: all about cats"),
-    ]
-    assert all(line["at"].endswith("+00:00") for line in lines)
-
-
 async def test_it_does_not_wait_for_a_turn_and_holds_redacted_results_of_tools(tmp_path: Path) -> None:
     adapter, gate = Filing(), Gate()
     model = FakeModel(in_turn(Say(calls=[("clock", "{}")]), Say(text="done"), Say(text="never", gate=gate)))
@@ -71,18 +51,3 @@ async def test_it_does_not_wait_for_a_turn_and_holds_redacted_results_of_tools(t
         roles = [json.loads(line)["role"] for line in adapter.files["what-time-is-it.jsonl"].splitlines()]
         assert roles == ["user", "assistant", "tool", "assistant"]
         gate.open()
-
-
-async def test_where_no_files_are_shown_the_text_is(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        await live.ask("how are you today")
-        text = await live.ask("/export")
-        assert text.startswith("# how are you today\n\n**You** · ")
-        assert "\n\necho: how are you today" in text
-        assert "/export jsonl gives it as JSON lines for programs" in await live.ask("/export pdf")
-
-
-async def test_what_is_too_large_says_where_it_is(tmp_path: Path) -> None:
-    async with running(tmp_path, adapter=Filing(size=1_000)) as live:
-        await live.ask("word " * 3_000)
-        assert "prints the whole conversation" in await live.ask("/export")

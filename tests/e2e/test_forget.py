@@ -221,18 +221,6 @@ async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: P
         assert await said(live) == ["the proxy is at 17", "fine"]
 
 
-async def test_of_a_session_whose_deletion_was_asked_about_before_nothing_is_asked(place: Place) -> None:
-    async with place.run() as live:
-        await say(live, f"the code is {WORD}")
-        tip = await live.tip()
-        assert tip is not None
-        told = await live.ask("/forget session s_unknown yes")
-        assert told == "I did not find a message from you with these words."
-        assert (await live.ask(f"/forget session {tip.id} yes")).startswith("Forgot 2 messages.")
-        assert not _questions(live)
-        assert await left_in_the_end(lambda: place.remains(WORD)) == []
-
-
 async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -> None:
     async with place.run() as live:
         for number in range(4):
@@ -283,22 +271,6 @@ async def test_a_forgotten_file_takes_no_room_any_more(place: Place, tmp_path: P
         assert any("could not keep" in each for each in await send(live, 4))
         await forget(live, "everything")
         assert not any("could not keep" in each for each in await send(live, 5))
-
-
-async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        await say(live, f"my code is {WORD}")
-        await live.ask(f"/forget {WORD}")
-        event = await live.tell("/forget all")
-        await live.adapter.until(lambda: _questions(live))
-        later = await live.tell(f"and {WORD} again")
-        await live.tell("y")
-        assert (await live.answer(event)).text.endswith(
-            "The words are also in 1 later message in this chat that I have not answered yet. "
-            "Send /forget again after I have answered."
-        )
-        await live.answer(later)
-        assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
 
 
 async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> None:
@@ -471,22 +443,6 @@ async def test_a_button_answers_with_its_own_word(tmp_path: Path, press: str, ot
         assert (await adapter.became(asked, QUESTION)).text.endswith(f"\n\n{press} was chosen.")
         again = await adapter.press(asked, other)
         assert again.told == "This question is already closed, so your answer changed nothing."
-
-
-async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        one = await live.tell(f"{WORD} one", place="m1")
-        await live.answer(one)
-        two = await say(live, f"{WORD} two", place="m2")
-        await say(live, "three", place="m3")
-        assert (await forget(live, reply_to="m1")).startswith("Forgot 2 messages")
-        assert await said(live) == [f"{WORD} two", "fine", "three", "fine"]
-        await live.quiet()
-        shown = next(row for row in await live.store.outbox(None, 50) if row.answers == two)
-        assert shown.platform_message_id is not None
-        assert (await forget(live, reply_to=shown.platform_message_id)).startswith("Forgot 2 messages")
-        assert await said(live) == ["three", "fine"]
-        assert "no longer find that message" in await live.ask("/forget", reply_to="nobody knows")
 
 
 async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from gateway.app.config.models import ToolSettings
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
-from gateway.domain.rule import LONGEST_PIN, MOST_PINS, Pins
+from gateway.domain.rule import LONGEST_PIN, Pins
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -88,39 +88,6 @@ async def test_the_prompt_is_the_same_to_the_byte_between_two_changes(tmp_path: 
         assert len({text_of(request.messages[0]) for request in live.model.requests}) == 1
 
 
-async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        for text in ("/pin", "/pins", "/pin list", "/unpin", "/unpin 1 of them"):
-            assert (await live.ask(text)).startswith("No rules are pinned here. With /pin <rule>")
-        await pin_all(live, "be brief", "be kind")
-        for text in ("/pin", "/pins", "/pin LIST", "/unpin", "/unpin the first"):
-            assert "1. be brief\n2. be kind\n" in await live.ask(text)
-
-
-async def test_a_rule_is_taken_away_by_its_words_whatever_its_number_is_by_now(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        await pin_all(live, "one", "two\nlines", "three")
-        assert (await live.ask("/unpin one")).startswith("I removed pin 1. These pins are left:")
-        assert (await live.ask("/unpin one")).startswith("Give the number of the pin to remove")
-        assert (await live.ask("/unpin two\nlines")).startswith("I removed pin 1. These pins are left:")
-        assert await rules(live) == ["three"]
-
-
-@pytest.mark.parametrize("removal", ["/pin remove 1, 3", "/unpin 3 1", "/PIN Delete 1 3 3", "/pin rm 1,3"])
-async def test_several_may_be_taken_away_at_once(tmp_path: Path, removal: str) -> None:
-    async with running(tmp_path) as live:
-        await pin_all(live, "a b", "c d", "e f")
-        assert (await live.ask(removal)).startswith("I removed pin 1, 3. These pins are left:\n1. c d\n")
-        assert await live.ask("/unpin all") == "I removed all pins. No rules are pinned now."
-        assert await rules(live) == []
-
-
-async def test_a_rule_about_removing_is_a_rule(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        await pin_all(live, "remove 2 spaces at most", "list your sources", "all answers in French")
-        assert len(await rules(live)) == 3
-
-
 # -- what is refused ---------------------------------------------------------------------------
 
 
@@ -146,19 +113,6 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
         assert (await live.ask("/unpin 2")).startswith("There is no pin number 2")
         assert (await live.ask("/pin remove 1 0")).startswith("There is no pin number 0")
         assert await live.store.pins(HERE) == before
-
-
-async def test_there_is_a_most_and_room_is_made_by_removing(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        await pin_all(live, *(f"rule {number}" for number in range(MOST_PINS)))
-        refused = await live.ask("/pin one more")
-        assert refused.startswith(
-            "I did not pin this rule, because I keep at most 20 pins for a conversation. /pin lists the pins, and "
-            "/unpin"
-        )
-        await live.ask("/unpin 7")
-        await pin_all(live, "one more")
-        assert (await rules(live))[-1] == "one more"
 
 
 async def test_a_model_with_a_window_that_they_would_fill_is_refused(tmp_path: Path) -> None:

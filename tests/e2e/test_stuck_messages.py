@@ -81,15 +81,6 @@ async def test_without_a_gateway_the_store_is_changed_at_once(home: Path) -> Non
         assert [str(row.state) for row in await store.outbox(None, 9) if row.id == "o2"] == ["refused"]
 
 
-async def test_nothing_is_done_to_what_is_not_named(home: Path) -> None:
-    async with opened(home) as store:
-        await a_dead_item(store)
-    assert (await legato("dead", "drop")).exit_code == 2
-    unknown = await legato("dead", "replay", "nobody")
-    assert (unknown.exit_code, "there is no message with the id nobody" in unknown.stderr) == (1, True)
-    assert (await legato("dead", "drop", "--older-than", "1000000")).stdout == "There is no such message.\n"
-
-
 async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
     adapter = FakeAdapter()
     async with running(home, config=config_in(home), adapter=adapter) as live:

@@ -142,41 +142,6 @@ def test_how_long_ago_needs_no_time_zone() -> None:
         assert ago(now - seconds, now, UTC) == said
 
 
-def test_what_other_bots_call_it_leads_to_its_command() -> None:
-    known = {
-        "again last resend repeat": "last",
-        "abort cancel": "stop",
-        "character personality system": "persona",
-        "clear restart": "new",
-        "commands menu settings": "help",
-        "compact summarize": "compress",
-        "cost tokens": "usage",
-        "cron": "schedule",
-        "delete": "forget",
-        "diff ls": "files",
-        "download save": "export",
-        "fork": "branch",
-        "history": "sessions",
-        "info": "status",
-        "load": "resume",
-        "memories remember": "memory",
-        "models": "model",
-        "more": "continue",
-        "regenerate": "retry",
-        "reminder remindme": "remind",
-        "rename": "title",
-        "schedules": "reminders",
-        "search": "recall",
-        "sethome": "home",
-        "skill": "skills",
-        "speak tts": "voice",
-        "statistics stats": "insights",
-        "tz": "timezone",
-    }
-    found = {name: command.name for command in REGISTRY.commands for name in command.elsewhere}
-    assert found == {name: meant for names, meant in known.items() for name in names.split() if name != meant}
-
-
 def test_what_other_bots_call_it_is_no_name_here() -> None:
     own = {name for command in REGISTRY.commands for name in (command.name, *command.aliases)}
     elsewhere = [name for command in REGISTRY.commands for name in command.elsewhere]
