@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import SystemClock, lasting_id
 
 
@@ -31,25 +30,3 @@ async def test_a_limit_is_made_shorter_and_once_it_has_struck_is_not_moved_any_m
 
     with pytest.raises(TimeoutError):
         await late()
-
-
-def test_each_pause_is_twice_the_one_before_up_to_the_longest() -> None:
-    backoff = Backoff(0.5, 3.0)
-    assert [backoff.pause() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
-    assert backoff.failures == 5
-
-
-def test_after_a_success_the_first_pause_comes_again() -> None:
-    backoff = Backoff(0.5, 3.0)
-    backoff.pause()
-    backoff.pause()
-    backoff.reset()
-    assert backoff.pause() == 0.5
-
-
-def test_attempts_made_elsewhere_count() -> None:
-    assert Backoff(1.0, 60.0, failures=3).pause() == 8.0
-
-
-def test_any_number_of_failures_has_a_pause() -> None:
-    assert Backoff(0.5, 30.0, failures=1_000_000).pause() == 30.0
