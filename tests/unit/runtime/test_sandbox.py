@@ -76,3 +76,16 @@ def test_elsewhere_than_on_linux_there_is_none(monkeypatch: pytest.MonkeyPatch) 
 def test_each_failure_says_what_to_do(said: str, setting: str, cure: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "_setting", lambda key: sandbox._SWITCHES[key][0] if key == setting else "")
     assert cure in sandbox._explained(said)
+
+
+def test_a_workspace_counts_what_lies_in_it_and_not_where_its_links_lead(tmp_path: Path) -> None:
+    folder, beside = tmp_path / "work", tmp_path / "beside"
+    (folder / "inner").mkdir(parents=True)
+    beside.write_bytes(b"x" * 1_000_000)
+    (folder / "inner" / "link").symlink_to(beside)
+    (folder / "inner" / "file").write_bytes(b"x" * 10_000)
+    taken, files = sandbox._taken(folder, 1e9, 1e9)
+    assert files == 3
+    assert 10_000 <= taken < 100_000
+    assert sandbox._taken(folder, 1e9, 1)[1] == 2, "what is more than enough is not counted to its end"
+    assert sandbox._taken(folder, 0, 1e9)[1] <= 3

@@ -1,0 +1,46 @@
+"""What a program is told at the end of an answer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from adapters.api.chat import Chat
+from adapters.api.shapes import ApiError
+from gateway.domain.chat import Outbound, Returns
+from gateway.runtime.structs import replace
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import outbound
+
+
+def ended(last: Outbound | None, cut: bool = False, text: str = "hello") -> tuple[Any, Outbound | None]:
+    """The desk, and the row that ended an answer."""
+    chat = Chat(server=Mock(), desk=Mock(), clock=ManualClock(), models=("m",))
+    asked: Any = SimpleNamespace(text=text, param="messages")
+    answer: Any = SimpleNamespace(final=SimpleNamespace(last=last, cut=cut))
+    return chat.desk, chat._last(asked, answer)
+
+
+def test_an_answer_ends_with_its_row_or_with_nothing_yet() -> None:
+    row = outbound("o1")
+    for cut in (True, False):
+        assert ended(row, cut)[1] is row
+    assert ended(None)[1] is None
+
+
+def test_one_that_the_end_of_the_program_cut_off_may_be_asked_for_again() -> None:
+    with pytest.raises(ApiError) as raised:
+        ended(None, cut=True)
+    assert raised.value.status == 503
+
+
+@pytest.mark.parametrize(("fault", "status"), [("request", 400), ("cap", 429), ("", 502)])
+def test_a_failure_has_the_status_that_says_whose_it_is(fault: Any, status: int) -> None:
+    with pytest.raises(ApiError) as raised:
+        ended(replace(outbound("o1"), kind="error", returns=Returns(fault=fault)))
+    assert raised.value.status == status
+    command = replace(outbound("o1"), kind="error")
+    assert ended(command, text="/nothing")[1] is command, "the error of a command is its answer"
