@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 
-from adapters.slack.files import GONE, NO_SCOPE, fetch
-from gateway.domain.chat import Attachment
+from adapters.slack.files import GONE, NO_SCOPE, fetch, upload
+from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
 FILE = Attachment(kind="document", ref="F1", name="a.txt", mime="text/plain", size=3)
@@ -83,3 +84,37 @@ async def test_what_slack_does_not_tell_of_is_gone_or_tried_again(trouble: Excep
     with pytest.raises(error, match=why):
         await fetch(slack, FILE)  # type: ignore[arg-type]
     assert slack.asked == []
+
+
+@pytest.mark.parametrize("trouble", [None, aiohttp.ClientError("reset"), OSError("reset")])
+async def test_a_file_is_shown_once_it_is_with_slack(trouble: Exception | None) -> None:
+    calls, sent = list[Any](), list[Any]()
+
+    class Calls:
+        client = SimpleNamespace(proxy="http://proxy:8080")
+
+        async def __call__(self, method: str, **parameters: Any) -> Any:
+            calls.append((method, parameters))
+            return {"upload_url": "https://files.slack.com/up", "file_id": "F9"}
+
+        @property
+        def http(self) -> Any:
+            @asynccontextmanager
+            async def post(address: str, **how: Any) -> Any:
+                sent.append((address, how))
+                if trouble is not None:
+                    raise trouble
+                yield SimpleNamespace(raise_for_status=lambda: None)
+
+            return SimpleNamespace(post=post)
+
+    file = KeptFile(ref="r", digest="d", name="", mime="text/plain", size=3, at=0.0)
+    if trouble is None:
+        assert await upload(Calls(), file, b"abc", channel_id="C1") == "F9"  # type: ignore[arg-type]
+    else:
+        with pytest.raises(AdapterError):
+            await upload(Calls(), file, b"abc", channel_id="C1")  # type: ignore[arg-type]
+    assert sent == [("https://files.slack.com/up", {"data": b"abc", "proxy": "http://proxy:8080"})]
+    assert calls[0] == ("files.getUploadURLExternal", {"filename": "file", "length": 3})
+    done = ("files.completeUploadExternal", {"files": [{"id": "F9", "title": "file"}], "channel_id": "C1"})
+    assert calls[1:] == ([] if trouble else [done])
