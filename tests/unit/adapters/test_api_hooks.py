@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ DATA = {"a": {"b": ["x", {"c": 5}]}, "yes": True, "text": "hello", "long": "y" *
     [
         ("{{ text }}, {{a.b.0}}!", "hello, x!"),
         ("{{ a.b.1.c }} {{ yes }} {{ a.b.1 }}", '5 true {"c": 5}'),
-        ("{{ a.c }} {{ a.b.9 }} {{ a.b.x }} {{ text.upper }}", "[no a.c] [no a.b.9] [no a.b.x] [no text.upper]"),
+        ("{{ a.c }} {{ a.b.2 }} {{ a.b.x }} {{ text.upper }}", "[no a.c] [no a.b.2] [no a.b.x] [no text.upper]"),
         ("{{ a.__class__ }} {{ a.b.-1 }} {{ 7*7 }} {{ a.b.٠ }}", "[no a.__class__] [no a.b.-1] [no 7*7] [no a.b.٠]"),
         ("{{ }} { text } {{ {{ text }} }}", "{{ }} { text } {{ hello }}"),
         (None, "hello"),
@@ -38,7 +37,7 @@ def test_a_value_is_not_read_as_a_template_and_nothing_grows_beyond_a_message() 
     assert len(filled("{{ long }}", DATA)) == 2_000
     assert len(filled("{{ long }}" * 50, DATA)) == MOST
     assert len(filled(None, {"text": "x" * 100_000})) == MOST
-    assert json.loads(filled(None, {"b": [1]})) == {"b": [1]}
+    assert filled(None, {"b": "ä"}) == '{\n  "b": "ä"\n}'
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from gateway.app.orders import Order
+from gateway.cli import program as program_of_store
 from gateway.cli import queues
 from gateway.cli.main import program
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreLocked
 
 NOW = 1_700_007_200.0
 
@@ -101,3 +105,29 @@ def test_they_are_listed_and_shown_whole(given: list[Order], monkeypatch: pytest
     monkeypatch.setattr(queues, "ask_store", lambda *_: ROWS["_dead"])
     assert json.loads(legato("dead", "show", "m2").stdout) == [ROWS["_dead"][1]]
     assert len(json.loads(legato("dead", "list", "--limit", "2", "--json").stdout)) == 2
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_an_order_is_carried_out_at_once_or_left_to_the_gateway_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"store: {{url: 'sqlite:///{tmp_path}/legato.db'}}\n")
+    held, done, left = list[dict[str, Any]](), list[Any](), list[Any]()
+    store: Any = Mock(open=AsyncMock(), aclose=AsyncMock())
+
+    def configured(_: object, **how: Any) -> Any:
+        held.append(how)
+        store.open.side_effect = StoreLocked("it runs") if runs and not how.get("read_only") else None
+        return store
+
+    monkeypatch.setattr("gateway.app.store.configured_store", configured)
+    monkeypatch.setattr("gateway.app.orders.carry_out", AsyncMock(side_effect=lambda _, order, *__: done.append(order)))
+    monkeypatch.setattr("gateway.app.orders.dead_of", AsyncMock())
+    monkeypatch.setattr("gateway.app.orders.leave", AsyncMock(side_effect=lambda _, orders: left.extend(orders)))
+    order = Order(verb="drop", id="o1", platform="telegram", chat="1")
+    told = program_of_store.give(tmp_path / "config.yaml", [order])
+    assert held[0] == {"waits": False}, "who runs keeps the store"
+    assert (done, left) == (([], [order]) if runs else ([order], []))
+    assert told.startswith("The running gateway carries the change out" if runs else "Done: the change takes effect")
+    store.serve.assert_called_once_with(runs=(), sends=())
+    assert store.aclose.await_count == 1
