@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.reports import dead_text, found_text, lineage_text, one_line, outbox_text, show_text, usage_text
+from gateway.cli.trace import trace_text
 
 SESSION: dict[str, Any] = {
     "id": "s_1",
@@ -111,3 +112,51 @@ def test_what_was_used_stands_in_columns_and_what_has_no_price_beside_them() -> 
     assert head.split() == ["calls", "tokens", "in", "cached", "tokens", "out", "US$"]
     assert lines[0].split() == ["anna", "1,200", "34,000", "30,000", "56", "0.1235"]
     assert lines[1] == lines[0].replace("anna" + " " * 24, "b" * 28) + "  (no price for 2)"
+
+
+def test_a_trace_tells_in_order_what_was_said_and_what_it_cost() -> None:
+    tokens = {"prompt_tokens": 1_200, "cache_read_tokens": 800, "output_tokens": 7}
+    call = {"purpose": "turn", "model": "m", "tokens": tokens, "cost_usd": None}
+    said = {"id": "1", "role": "user", "text": "hi", "tokens": 3, "tools": []}
+    calls = [
+        call | {"at": f"2026-01-02T03:04:0{second}Z", "purpose": purpose} for second, purpose in ((5, "b"), (5, "a"))
+    ]
+    messages = [
+        said
+        | {
+            "at": "2026-01-02T03:04:06Z",
+            "role": "assistant",
+            "id": "2",
+            "text": "",
+            "tools": ["shell"],
+            "tokens": None,
+        },
+        said | {"at": "2026-01-02T03:04:05Z"},
+    ]
+    trace: dict[str, Any] = {
+        "item": "7", "key": "telegram/chat=5", "outcome": "answered", "seconds": 1.25, "absorbed_by": "6",
+        "attempts": 2,
+        "accepted_at": "2026-01-02T03:04:05Z", "kind": "message", "event": "e1", "user": "anna", "text": "hi\nthere",
+        "sessions": ["s_1", "s_2"], "messages": messages, "calls": calls,
+    }  # fmt: skip
+    assert trace_text([trace]).splitlines() == [
+        "turn 7  telegram/chat=5  answered into turn 6 after 1.2 s, 2 attempts",
+        "2026-01-02 03:04:05  message e1 of anna: hi there",
+        "sessions s_1, s_2",
+        "2026-01-02 03:04:05  user 1 (3 tokens): hi",
+        "2026-01-02 03:04:05  call for b: m, 1,200 tokens in (800 cached), 7 out, no price",
+        "2026-01-02 03:04:05  call for a: m, 1,200 tokens in (800 cached), 7 out, no price",
+        "2026-01-02 03:04:06  assistant 2: → shell",
+    ]
+    alone = trace | {
+        "outcome": None,
+        "absorbed_by": None,
+        "attempts": 1,
+        "sessions": ["s_1"],
+        "messages": [],
+        "calls": [],
+    }
+    assert trace_text([alone, alone]).split("\n\n")[1].splitlines()[::2] == [
+        "turn 7  telegram/chat=5  not ended yet",
+        "session s_1",
+    ]
