@@ -16,6 +16,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
+from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.sqlite.backend import SqliteBackend
@@ -64,7 +65,8 @@ async def test_start_version_and_whoami(tmp_path: Path) -> None:
 
 
 async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
+    priced = ModelSettings(provider="offline", name="fake", prices=ModelPrices(input=1_000, output=1_000))
+    async with running(tmp_path, config=config_in(tmp_path, model=priced)) as live:
         key = SessionKey(platform="fake", chat="c")
         assert await greeting(live.store, key) == ""
         await live.ask("How tall is the tower?")
@@ -73,7 +75,7 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "We go on with “Towers”. /new starts a fresh session."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. Run `legato chat` to go on from here\. From another"
+            r"“Towers”: 2 messages, [\d,]+ tokens, \$\d\.\d\d\. Run `legato chat` to go on from here\. From another"
             r" session, send (/resume \S+) to come back to this session\.",
             last,
         )

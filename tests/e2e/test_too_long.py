@@ -182,7 +182,7 @@ async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be
         )
         await live.ask("and here?", chat="elsewhere")
         assert model.specs[-1].context_length == WINDOW
-        assert "server stated" not in await live.ask("/context", chat="elsewhere")
+        assert "server reported" not in await live.ask("/context", chat="elsewhere")
     model = FakeModel(echo)
     larger = config_in(tmp_path, model=ModelSettings(provider="offline", name="fake", context_length=WINDOW + 1_000))
     async with running(tmp_path, model=model, config=larger) as live:
