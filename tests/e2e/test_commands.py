@@ -75,7 +75,7 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "We go on with “Towers”. /new starts a fresh session."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens, \$\d\.\d\d\. Run `legato chat` to go on from here\. From another"
+            r"“Towers”: 2 messages, [\d,]+ tokens, \$0\.103\d\. Run `legato chat` to go on from here\. From another"
             r" session, send (/resume \S+) to come back to this session\.",
             last,
         )
