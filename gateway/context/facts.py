@@ -19,14 +19,14 @@ from msgspec import Meta, Struct
 
 from gateway.context.dating import Days, Told, related, telling
 from gateway.context.instructions import read, stands
-from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
-from gateway.context.readable import said_at, well_formed
+from gateway.context.listing import Room
+from gateway.context.personal import LASTING, NAMED, PLAIN, told
+from gateway.context.readable import said_at
 from gateway.context.statements import sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.patterns import table, words
 from gateway.runtime.structs import replace
-from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(FACTS, "").rstrip()
 MOST: Final = 256  # facts that are kept, whatever the room
@@ -64,11 +64,6 @@ class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def density(self) -> float:
         """Its worth for the room that it takes."""
         return self.weight / (_BESIDE + len(self.text.encode()) // _STEP * _STEP)
-
-
-def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
-    """Return the facts that the note of a summary holds; of a malformed note none."""
-    return well_formed(note.get("facts"), PersonalFact)
 
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
@@ -138,22 +133,13 @@ def threads(facts: Sequence[PersonalFact]) -> list[list[Told]]:
     ]
 
 
-def listed(
-    facts: Sequence[PersonalFact],
-    days: Days,
-    changed: Set[str] = frozenset(),
-    *,
-    room: int,
-    counter: TokenCounter,
-    chars: int | None = None,
-) -> str:
-    """The section of a summary with these facts, oldest first, at most `room` tokens and `chars` characters long; "" if
-    there are none. If not all fit, the best stay. Facts that may be about the same thing have their day. What was
-    `changed`, which another section shows, is left out, unless it says who somebody is."""
-    room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
-    left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
+def listed(facts: Sequence[PersonalFact], days: Days, room: Room, changed: Set[str] = frozenset()) -> str:
+    """The section of a summary with these facts, oldest first; "" if there are none. If not all fit, the best stay.
+    Facts that may be about the same thing have their day. What was `changed`, which another section shows, is left out,
+    unless it says who somebody is."""
+    left = room.below(f"{HEADING}\n{_SAID}")
     lines: dict[int, str] = {}
-    own = int(room * _OWN)  # tokens that what people tell of themselves may take before all else
+    own = int(left.tokens * _OWN)  # tokens that what people tell of themselves may take before all else
     facts = [each for each in facts if each.weight == LASTING or each.text not in changed]
     told = [Told.of(each.text, each.at) for each in facts]
     others = related(told)
@@ -170,11 +156,9 @@ def listed(
     for kept, place in chain(((own, place) for place in best), ((0, place) for place in best)):
         fact = facts[place]
         line = f"{fact.line} ({days.of(fact.at)})" if fact.at and (others[place] or fact.text in changed) else fact.line
-        size = counter.text(line) + 1
-        if place not in lines and size <= room - (kept if fact.weight <= NAMED else 0) and len(line) < left:
+        if place not in lines and left.takes(line, end=1, least=kept if fact.weight <= NAMED else 0):
             lines[place] = line
-            room, left = room - size, left - len(line) - 1
-        elif room < _LEAST_ROOM:
+        elif left.tokens < _LEAST_ROOM:
             break
     return "\n".join([HEADING, _SAID, *(lines[place] for place in sorted(lines))]) if lines else ""
 

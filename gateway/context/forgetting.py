@@ -18,6 +18,7 @@ from gateway.context import archive, facts, fallback
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.dating import Days
+from gateway.context.listing import Room
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.readable import calls_by_id
 from gateway.context.standing import carried, listed
@@ -242,10 +243,8 @@ def _anew(
     ids = [note_of(each)["id"] for each in middle]
     told_of = [replace(each, text=redact(each.text)) for each in facts.carried((), middle)]
     said = Noted(standing=carried((), middle), facts=told_of)
-    lists = Lists(
-        standing=listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter),
-        facts=facts.listed(said.facts, Days(0.0), room=_LEAST_TOKENS, counter=counter),
-    )
+    room = Room(_LEAST_TOKENS, counter)
+    lists = Lists(listed(said.standing, redact, room), facts.listed(said.facts, Days(0.0), room))
     notes = "\n\n".join(filter(None, (notes, lists.text)))
     parts = list(archive.again(note_of(old), middle, history.order, redact))
     summary = summary_message(notes, ids, Archive().grown(middle), parts, fallback=True, kept=said)

@@ -10,6 +10,7 @@ Since a piece of a credential may look like an identifier outside its line, ever
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -36,23 +37,29 @@ _APART: Final = "\n\n\x1e\n\n"
 
 
 class Room(Struct):
-    """How much room is left for a list."""
+    """How much room is left for a list. `chars`: the same in characters, where they are limited, too."""
 
     tokens: int
     counter: TokenCounter
+    chars: float = math.inf
 
     def share(self, share: float) -> Room:
         """A room of its own, which is a part of this one."""
-        return Room(int(self.tokens * share), self.counter)
+        return Room(int(self.tokens * share), self.counter, self.chars * share)
 
-    def takes(self, text: str) -> bool:
-        """Take the room for a line, if there is enough. Returns whether there was."""
+    def below(self, opening: str) -> Room:
+        """What an `opening` that never changes leaves of this one."""
+        return Room(self.tokens - self.counter.constant(opening) - 2, self.counter, self.chars - len(opening))
+
+    def takes(self, text: str, end: int = 0, least: int = 0) -> bool:
+        """Take the room for a line, whose `end` counts as so many tokens and characters, if that leaves at `least` so
+        many tokens. Returns whether it does."""
         if len(text.split()) > self.tokens:  # no token holds two words of a line, and to count takes ten times as long
             return False
-        tokens = self.tokens - self.counter.text(text)
-        if tokens >= 0:
-            self.tokens = tokens
-        return tokens >= 0
+        tokens, chars = self.tokens - self.counter.text(text) - end, self.chars - len(text) - end
+        if fits := tokens >= least and chars >= 0:
+            self.tokens, self.chars = tokens, chars
+        return fits
 
 
 def lines_of(

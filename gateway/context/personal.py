@@ -83,12 +83,6 @@ def asserts(said: str) -> bool:
     return not (_ASKS.search(said) or _REQUESTS.search(said) or _MOMENT.match(said))
 
 
-def worth(said: str) -> float:
-    """Return `LASTING`, `PLAIN`, `NAMED` or `TOLD` for a sentence that tells something, else 0.0."""
-    found = told(said)
-    return found.worth if found else 0.0
-
-
 def _worth(said: str, start: int) -> float:
     """What the clause that begins at `start` is worth as a statement of its speaker about themselves; 0.0 if it is
     none."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import takewhile
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from gateway.context.instructions import TIMES, of, parted, permits, stands, withdraws
+from gateway.context.listing import Room
 from gateway.context.readable import said_at, well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.patterns import late, table, words
 from gateway.runtime.redaction import Redact
-from gateway.runtime.tokens import TokenCounter
 
 MOST: Final = 64  # instructions that are kept
 SHARE: Final = 0.18  # of a summary's room: the most that they take
@@ -75,24 +76,14 @@ def ended(transcript: Sequence[Message], said: Message) -> list[Instruction]:
     return [each for each in held if each not in left]
 
 
-def listed(
-    standing: Sequence[Instruction], redact: Redact, *, room: int, counter: TokenCounter, chars: int | None = None
-) -> str:
-    """The section of a summary with these instructions, oldest first, redacted, at most `room` tokens and `chars`
-    characters long; "" if there are none. If not all fit, the newest stay."""
+def listed(standing: Sequence[Instruction], redact: Redact, room: Room) -> str:
+    """The section of a summary with these instructions, oldest first, redacted; "" if there are none. If not all fit,
+    the newest stay."""
     if not standing:
         return ""
     opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
-    room -= counter.constant(opening) + 2
-    left = None if chars is None else chars - len(opening)
-    lines: list[str] = []
-    for each in reversed(standing):
-        line = f"- {redact(each.line)}"
-        room -= counter.text(line) + 1
-        left = None if left is None else left - len(line) - 1
-        if room < 0 or (left is not None and left < 0):
-            break
-        lines.append(line)
+    left = room.below(opening)
+    lines = [*takewhile(partial(left.takes, end=1), (f"- {redact(each.line)}" for each in reversed(standing)))]
     return "\n".join([opening, *reversed(lines)]) if lines else ""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Any, Final
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ from gateway.context import (
 from gateway.context.assembly import Noted
 from gateway.context.dating import Dating, Days
 from gateway.context.engine import Outcome
+from gateway.context.listing import Room
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.standing import SHARE, listed
@@ -228,28 +230,14 @@ class _Notes:
         )
         return Written(notes=notes, kept=kept, outcome=outcome)
 
-    def lists(self, room: int, chars: int | None = None) -> Lists:
+    def lists(self, room: int, chars: float = inf) -> Lists:
         """Return the lists of what people said for notes of `room` tokens and `chars` characters."""
-        most = None if chars is None else int(chars * SHARE)
-        changed, shown = timelines.listed(
-            self._changed,
-            self._days,
-            room=int(room * timelines.SHARE),
-            chars=None if chars is None else int(chars * timelines.SHARE),
-            counter=self.counter,
-        )
-        changed = statements.marked(changed, self._outdated.present, self._outdated.about)
+        whole = Room(room, self.counter, chars)
+        changed, shown = timelines.listed(self._changed, self._days, whole.share(timelines.SHARE))
         return Lists(
-            standing=listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most),
-            facts=facts.listed(
-                self._facts,
-                self._days,
-                shown,
-                room=int(room * facts.SHARE),
-                chars=None if chars is None else int(chars * facts.SHARE),
-                counter=self.counter,
-            ),
-            changed=changed,
+            standing=listed(self.plan.standing, self.redact, whole.share(SHARE)),
+            facts=facts.listed(self._facts, self._days, whole.share(facts.SHARE), shown),
+            changed=statements.marked(changed, self._outdated.present, self._outdated.about),
         )
 
 

@@ -89,14 +89,15 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
         result.head_limit = len(result.turns)
     result.found += 1
     result.ids += sources(summary)
-    result.chapters += earlier_chapters(note_of(summary))
     known, owned = _identifiers(summary, notes)
     result.identifiers |= known
     result.owned |= owned
     result.archive += Archive.of(summary)
-    result.standing += earlier(note_of(summary))
-    result.facts += facts.earlier(note_of(summary))
-    result.sayings += timelines.earlier(note_of(summary))
+    note = note_of(summary)
+    result.chapters += earlier_chapters(note)
+    result.standing += earlier(note)
+    result.facts += well_formed(note.get("facts"), facts.PersonalFact)
+    result.sayings += well_formed(note.get("timelines"), timelines.Saying)
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:

@@ -21,8 +21,9 @@ from msgspec import Meta, Struct
 
 from gateway.context.dating import Days, Told, subject, telling
 from gateway.context.instructions import parted, stands
+from gateway.context.listing import Room
 from gateway.context.personal import asserts
-from gateway.context.readable import said_at, well_formed
+from gateway.context.readable import said_at
 from gateway.context.statements import DENSE, sentences
 from gateway.domain.chat import in_a_line
 from gateway.domain.message import Message, note_of, own_words, text_of
@@ -30,7 +31,6 @@ from gateway.domain.notes import CHANGED, section
 from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
-from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(CHANGED, "").rstrip()
 MOST: Final = 128  # sentences that are kept, and twice as many fields
@@ -85,11 +85,6 @@ class Saying(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def told(self) -> Told:
         """The words that a line which repeats this has, and when it was said."""
         return Told.of(f"{self.of} {self.text}" if self.field else self.text, self.at)
-
-
-def earlier(note: Mapping[str, Any]) -> list[Saying]:
-    """Return the sayings that the note of a summary holds; of a malformed note none."""
-    return well_formed(note.get("timelines"), Saying)
 
 
 def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact) -> list[Saying]:
@@ -246,23 +241,18 @@ def _only_repeats(last: Saying, before: Saying) -> bool:
     return not last.field and telling(last.text) <= telling(before.text)
 
 
-def listed(
-    rows: Iterable[Sequence[Saying]], days: Days, *, room: int, counter: TokenCounter, chars: int | None = None
-) -> tuple[str, frozenset[str]]:
-    """The section of the notes with what `changed`, at most `room` tokens and `chars` characters long, the first if
-    not all fit; "" if nothing changed. And the sentences that it shows."""
-    room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
-    left = MOST * _LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
+def listed(rows: Iterable[Sequence[Saying]], days: Days, room: Room) -> tuple[str, frozenset[str]]:
+    """The section of the notes with what `changed`, the first if not all fit; "" if nothing changed. And the sentences
+    that it shows."""
+    left = room.below(f"{HEADING}\n{_SAID}")
     lines: list[str] = []
     shown = set[str]()
     for row in rows:
         line = _line(row, days)
-        size = counter.text(line) + 1
-        if size <= room and len(line) < left:
+        if left.takes(line, end=1):
             lines.append(line)
             shown.update(said.text for said in row[-2:] if not said.field)
-            room, left = room - size, left - len(line) - 1
-        elif room < _LEAST:
+        elif left.tokens < _LEAST:
             break
     return "\n".join([HEADING, _SAID, *lines[::-1]]) if lines else "", frozenset(shown)
 

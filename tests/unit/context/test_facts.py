@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from gateway.context.dating import Days
-from gateway.context.facts import HEADING, PersonalFact, carried, earlier, found, listed
-from gateway.context.personal import DECIDED, LASTING, NAMED, PLAIN, TOLD, worth
+from gateway.context.facts import HEADING, PersonalFact, carried, found, listed
+from gateway.context.listing import Room
+from gateway.context.personal import DECIDED, LASTING, NAMED, PLAIN, TOLD, told
+from gateway.context.readable import well_formed
 from gateway.domain.message import note_of, noted, text_of, user
 from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
 
@@ -109,7 +111,7 @@ KEPT = [
 
 @pytest.mark.parametrize("said", FACTS)
 def test_a_statement_about_oneself_is_a_fact(said: str) -> None:
-    assert worth(said)
+    assert told(said)
 
 
 @pytest.mark.parametrize(("said", "part"), PARTS)
@@ -119,7 +121,7 @@ def test_of_a_question_and_of_a_wish_the_clause_that_tells_something_is_kept(sai
 
 @pytest.mark.parametrize("said", NONE)
 def test_talk_of_the_moment_is_none(said: str) -> None:
-    assert not worth(said)
+    assert not told(said)
 
 
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
@@ -140,7 +142,7 @@ def test_who_somebody_is_counts_most_and_a_statement_without_a_name_least() -> N
         "Trains to Ulm are full.",
         "It rains at the lake today.",
     ]
-    assert [worth(each) for each in said] == [LASTING, PLAIN, DECIDED, NAMED, TOLD]
+    assert [kept.worth for each in said if (kept := told(each))] == [LASTING, PLAIN, DECIDED, NAMED, TOLD]
 
 
 def test_a_sentence_does_not_end_in_an_abbreviation() -> None:
@@ -165,12 +167,12 @@ def test_nobody_replaces_what_another_person_said() -> None:
 def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
     old = PersonalFact(text="I am allergic to nuts.", weight=LASTING)
     said = carried([old], stored([user(f"We finished house number {number} in May.") for number in range(30)]))
-    text = listed(said, Days(0.0), room=90, counter=COUNTER)
+    text = listed(said, Days(0.0), Room(90, COUNTER))
     assert COUNTER.text(text) <= 90
     assert "allergic" in text
     assert "number 29 " in text
     assert "number 0 " not in text
-    assert listed(said, Days(0.0), room=20, counter=COUNTER) == ""
+    assert listed(said, Days(0.0), Room(20, COUNTER)) == ""
     assert carried(carried([old], []), [])[0].weight == LASTING  # what lasts does not fade
     plain = carried((), stored([user("Our shop is closed on Mondays.")]))
     assert carried(plain, [])[0].weight < PLAIN
@@ -182,7 +184,7 @@ def test_a_short_fact_stands_where_a_better_one_is_too_long() -> None:
     met = 0
     for room in range(60):
         one, other, both = (
-            listed(each, Days(0.0), room=room, counter=COUNTER) for each in ([better], [short], [better, short])
+            listed(each, Days(0.0), Room(room, COUNTER)) for each in ([better], [short], [better, short])
         )
         if not one:
             assert both == other
@@ -206,18 +208,18 @@ async def test_they_are_carried_word_for_word_from_summary_to_summary(summariser
         transcript = [*result, *stored([*more, *conversation(20)])]
     assert "- [Anna] Correction, my plan runs out on June 9." in text
     assert not any(each.endswith("out on May 4.") for each in text.splitlines())
-    assert {each.by for each in earlier(note_of(summary))} >= {"Anna"}
+    assert {each.by for each in well_formed(note_of(summary).get("facts"), PersonalFact)} >= {"Anna"}
 
 
 @pytest.mark.parametrize("note", [None, 5, [5, {}, {"text": 7}, {"text": ""}], [{"text": "x", "by": 5, "weight": "y"}]])
 def test_a_note_of_any_shape_is_read(note: Any) -> None:
-    assert all(each == PersonalFact(text="x", weight=PLAIN) for each in earlier({"facts": note}))
+    assert all(each == PersonalFact(text="x", weight=PLAIN) for each in well_formed(note, PersonalFact))
 
 
 async def test_a_credential_in_one_is_redacted() -> None:
-    told = stored([*conversation(5), user("My door password is hunter2 by the way."), *conversation(30)])
+    talk = stored([*conversation(5), user("My door password is hunter2 by the way."), *conversation(30)])
     engine = compressor(Extractive(60), redact=lambda text: text.replace("hunter2", "[REDACTED]"))
-    [summary] = summaries(await engine.compress(told, force=True))
+    [summary] = summaries(await engine.compress(talk, force=True))
     text = text_of(summary)
     assert HEADING in text
     assert "hunter2" not in text
@@ -225,16 +227,16 @@ async def test_a_credential_in_one_is_redacted() -> None:
 
 
 def test_two_words_with_a_name_tell_nothing_and_three_do() -> None:
-    assert worth("Robert Meyer") == 0.0
-    assert worth("Call Mr. Robert") == NAMED
+    assert told("Robert Meyer") is None
+    assert told("Call Mr. Robert") == ("Call Mr. Robert", NAMED)
 
 
 def test_other_statements_are_kept_and_fill_the_room_that_nothing_else_takes() -> None:
     said = ["The second warehouse closes at the end of summer.", "The cellar must stay below a certain warmth."]
     kept = carried([], [user(each) for each in said])
     assert [each.text for each in kept] == said
-    whole = listed(kept, Days(0.0), room=500, counter=COUNTER)
-    assert listed(kept, Days(0.0), room=COUNTER.text(whole) + 6, counter=COUNTER) == whole
+    whole = listed(kept, Days(0.0), Room(500, COUNTER))
+    assert listed(kept, Days(0.0), Room(COUNTER.text(whole) + 6, COUNTER)) == whole
 
 
 def test_what_took_the_place_of_another_is_worth_more_than_what_was_only_told() -> None:

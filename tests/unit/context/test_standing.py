@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.context.listing import Room
 from gateway.context.standing import HEADING, Instruction, carried, earlier, listed
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, user
 from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
@@ -61,18 +62,18 @@ def test_nobody_ends_what_another_person_said() -> None:
 
 def test_where_not_all_fit_the_newest_stay() -> None:
     many = [Instruction(text=f"Never deploy service number {number} on a Friday.") for number in range(40)]
-    text = listed(many, str, room=120, counter=COUNTER)
+    text = listed(many, str, Room(120, COUNTER))
     assert COUNTER.text(text) <= 120
     assert text.splitlines()[-1] == "- Never deploy service number 39 on a Friday."
     assert "number 0 " not in text
-    assert listed(many, str, room=20, counter=COUNTER) == ""
-    assert len(listed(many, str, room=4_000, counter=COUNTER, chars=300)) <= 300
+    assert listed(many, str, Room(20, COUNTER)) == ""
+    assert len(listed(many, str, Room(4_000, COUNTER, 300))) <= 300
 
 
 def test_where_several_talk_each_binds_whom_it_names() -> None:
     own = [Instruction(text="Never use tables.", by="Anna")]
-    assert "The brackets name whom one binds; nobody else is bound." in listed(own, str, room=200, counter=COUNTER)
-    assert "brackets" not in listed([Instruction(text="Never use tables.")], str, room=200, counter=COUNTER)
+    assert "The brackets name whom one binds; nobody else is bound." in listed(own, str, Room(200, COUNTER))
+    assert "brackets" not in listed([Instruction(text="Never use tables.")], str, Room(200, COUNTER))
 
 
 class Forging:

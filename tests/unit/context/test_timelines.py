@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.context.dating import Dating, Days, Told, related
-from gateway.context.timelines import HEADING, Saying, carried, changed, earlier, listed
+from gateway.context.listing import Room
+from gateway.context.readable import well_formed
+from gateway.context.timelines import HEADING, Saying, carried, changed, listed
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.runtime.redaction import MARK, Redactor
 from tests.support.hostile import SECONDS, within
@@ -22,7 +24,7 @@ REDACT = Redactor(())
 def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
     """The lines about messages of which each is said a day after the other, from 1 May on."""
     sayings = carried(before or [], [noted(each, at=MAY + DAY * place) for place, each in enumerate(said)], REDACT)
-    text, _ = listed(changed(sayings), Days(MAY), room=500, counter=COUNTER)
+    text, _ = listed(changed(sayings), Days(MAY), Room(500, COUNTER))
     return text.splitlines()[2:]
 
 
@@ -164,7 +166,7 @@ def test_who_said_it_stands_with_what_is_said_in_a_shared_chat() -> None:
 
 def test_two_sayings_of_a_day_have_their_times() -> None:
     said = [noted(assistant(f"Job-7 is {state}."), at=MAY + 3_600 * hour) for hour, state in enumerate(("up", "down"))]
-    text, _ = listed(changed(carried([], said, REDACT)), Days(MAY + 400 * DAY), room=500, counter=COUNTER)
+    text, _ = listed(changed(carried([], said, REDACT)), Days(MAY + 400 * DAY), Room(500, COUNTER))
     assert "(1 May 2026, 01:00; before: up, 00:00)" in text
 
 
@@ -176,8 +178,8 @@ def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
     ]
     rows = changed(carried([], said, REDACT))
     assert len(rows) == 40
-    assert COUNTER.text(listed(rows, Days(MAY), room=200, counter=COUNTER)[0]) <= 200
-    assert listed(rows, Days(MAY), room=20, counter=COUNTER) == ("", frozenset())
+    assert COUNTER.text(listed(rows, Days(MAY), Room(200, COUNTER))[0]) <= 200
+    assert listed(rows, Days(MAY), Room(20, COUNTER)) == ("", frozenset())
     secret = noted(user("web-7 takes password=hunter2hunter2 today"), at=MAY)
     assert MARK in carried([], [secret], REDACT)[0].text
 
@@ -222,7 +224,7 @@ def test_long_cells_of_a_table_are_left_out() -> None:
 
 @pytest.mark.parametrize("note", [None, 3, [3], [{"of": "", "text": "x", "at": 1}], [{"of": "x", "text": "x"}]])
 def test_a_malformed_note_holds_nothing(note: object) -> None:
-    assert earlier({"timelines": note}) == []
+    assert well_formed(note, Saying) == []
 
 
 def test_facts_that_may_be_of_one_thing_are_related_and_others_are_not() -> None:
