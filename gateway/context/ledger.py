@@ -7,6 +7,7 @@ print many, so each eighth place is kept for the values of people, which fade mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
@@ -29,6 +30,8 @@ OWN_FADING: Final = 0.97  # the same of a person's values, among themselves
 _OWN_EACH: Final = 8  # one place of so many is kept for a person's values
 _HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
+# Bare codes under one key of a result belong to the thing that has them: they are no rows.
+_LISTED: Final = re.compile(r"\[\s{0,8}\"[\w.:-]{1,40}\"(?:\s{0,8},\s{0,8}\"[\w.:-]{1,40}\"){0,10}\s{0,8}\]")
 _FEW: Final = 3  # values of one message that are not compared
 _HORIZON: Final = 30 * HALF_LIFE  # messages back; beyond, nothing weighs enough for a place
 
@@ -126,13 +129,14 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
         returned = message.get("role") == "tool"
         spoken = not returned and bool(message.get("content"))
         text = _told_in(message) if message.get("tool_calls") else None
+        listed = "".join(_LISTED.findall(text_of(message))) if returned and alike else ""
         for value in values:
             scores[value] = scores.get(value, 0.0) + score
             if value not in sources or (spoken and value not in said):
                 sources[value] = message
             if spoken:
                 said.add(value)
-            rows = alike.get(value, 1)
+            rows = 1 if f'"{value}"' in listed else alike.get(value, 1)
             if rows <= SERIES and (text is None or value in text):
                 worth = role / rows * (_HOUR if is_time(value) else 1.0)
                 weights[value] = max(worth, weights.get(value, 0.0))

@@ -100,6 +100,14 @@ def test_alike_values_share_their_weight_and_what_repeats_what_was_said_has_none
     assert found(tool_result("c", "2026-11-21, user (session s_1):\nthe port is 80801", recalled=True)) == []
 
 
+def test_codes_in_a_list_of_their_own_belong_to_one_thing_and_are_no_rows() -> None:
+    account = '{"id": "mia_li_2711", "reservations": ["4WQ150", "V2AOX1", "ZZ9PQ2", "H8K2LL"]}'
+    flights = '[{"flight": "HAT101"}, {"flight": "HAT102"}, {"flight": "HAT103"}, {"flight": "HAT104"}]'
+    known = ledger([tool_result("a", account), tool_result("b", flights)])
+    assert {known[value].weight for value in ("4WQ150", "V2AOX1", "ZZ9PQ2", "H8K2LL")} == {1.0}
+    assert {known[f"HAT10{number}"].weight for number in range(1, 5)} == {0.25}
+
+
 def test_a_code_that_the_model_gives_a_tool_counts_as_its_word_and_a_path_does_not() -> None:
     calls = [call("k1", "look", order_id="#W8841", path="/srv/out/april-7.csv")]
     known = ledger([{"role": "assistant", "content": None, "tool_calls": calls}])  # type: ignore[typeddict-item]
