@@ -7,10 +7,10 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from adapters.telegram.reactions import changes
 
 from adapters.discord import codec
 from adapters.discord.reactions import reaction_inbound, show
-from adapters.telegram.reactions import changes
 
 
 def emoji(*signs: str) -> list[dict[str, str]]:
