@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from copy import copy
+from datetime import date
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -396,6 +397,9 @@ def models(
     provider: Annotated[
         str, typer.Argument(metavar="[PROVIDER]", help="List the models of this provider (default: your own).")
     ] = "",
+    known: Annotated[
+        bool, typer.Option("--known", help="List Legato's own table of models, with sources and dates.")
+    ] = False,
     vendors: Annotated[
         bool, typer.Option("--providers", help="List all providers, and where Legato looks for each key.")
     ] = False,
@@ -407,6 +411,9 @@ def models(
     If you have not chosen a provider yet, it lists the providers."""
     from gateway.cli import models as listed
 
+    if known:
+        show_rows(listed.known_rows(date.fromtimestamp(SystemClock().now())), as_json, listed.known_text)
+        return
     found = setup_of(config)
     named = provider or found.config.model.provider
     if vendors or (not provider and listed.has_no_list(named)):

@@ -1,12 +1,14 @@
 """`legato models`: what a vendor or a server offers, and what is known of it.
 
 Fields of a row: name, window (tokens), pictures, tools (true, false or null), read_usd, write_usd (for a million
-tokens). Null means that nobody says.
+tokens). Null means that nobody says. Of a known model: names (a pattern), window, output, pictures, thinks, prices,
+source, seen (a day), old.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any, Final
 
 from gateway.agent.models import Models
@@ -16,8 +18,9 @@ from gateway.app.config.loading import load_config
 from gateway.app.models import models_alone
 from gateway.app.plugins import providers
 from gateway.domain.usage import CanonicalUsage
+from gateway.domain.wording import counted
 from gateway.providers.base import ListsModels, ModelSpec, OfferedModel, Prices
-from gateway.providers.known import known
+from gateway.providers.known import KNOWN, OLD_AFTER, known
 from gateway.providers.windows import is_near
 from gateway.runtime.errors import ConfigError
 
@@ -114,6 +117,35 @@ def models_text(rows: Sequence[Row]) -> str:
             f"{_dollars(row['read_usd']):>8} {_dollars(row['write_usd']):>9}"
         )
     return "\n".join([*lines, "Windows are in tokens, and prices in US dollars per million tokens. A ? means unknown."])
+
+
+def known_rows(today: date) -> list[Row]:
+    """The rows of our own table."""
+    return [
+        {
+            "names": row.names,
+            "window": row.window,
+            "output": row.output,
+            "pictures": row.sees,
+            "thinks": row.thinks,
+            "prices": [{"up_to": t.up_to, "read": t.read, "write": t.write, "cached": t.cached} for t in row.prices],
+            "source": row.source,
+            "seen": row.seen.isoformat(),
+            "old": (today - row.seen).days > OLD_AFTER,
+        }
+        for row in KNOWN
+    ]
+
+
+def known_text(rows: Sequence[Row]) -> str:
+    """A paragraph for each row of our own table, and how many are old."""
+    lines = []
+    for row in rows:
+        window = f"{row['window']:,} tokens" if row["window"] else "window not known"
+        lines += [f"{row['names']}", f"    {window}; {row['source']}, {row['seen']}{' (OLD)' if row['old'] else ''}"]
+    old = sum(row["old"] for row in rows)
+    days = f"more than {OLD_AFTER} days ago"
+    return "\n".join([*lines, f"{counted(len(rows), 'row')}, {old or 'none'} of them read {days}."])
 
 
 def _told(value: bool | None) -> str:

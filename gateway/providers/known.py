@@ -18,6 +18,8 @@ from msgspec import Struct, json
 
 from gateway.domain.usage import CanonicalUsage
 
+OLD_AFTER: Final = 183  # days; vendors change prices and windows a few times a year
+
 
 class Tier(Struct, frozen=True, kw_only=True):
     """US dollars for a million tokens of calls whose prompt has at most `up_to` tokens (None: any)."""

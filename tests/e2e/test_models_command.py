@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,12 @@ def test_a_missing_key_and_a_wrong_name_are_told(typed: Typed) -> None:
     status, _, err = typed("grok")
     assert status == 2
     assert "did you mean groq?" in err
+
+
+def test_our_own_table_has_sources_and_days(typed: Typed) -> None:
+    _, out, _ = typed("--known", "--json")
+    rows = json.loads(out)
+    assert all(row["source"].startswith("https://") and row["seen"] and row["old"] in (True, False) for row in rows)
 
 
 def test_another_vendor_is_not_asked_with_the_address_or_the_key_of_the_configured_one(

@@ -1,12 +1,15 @@
 """The table answers for models it knows and stays silent about others."""
 
+from datetime import timedelta
+
 import pytest
 
 from gateway.app.plugins import providers
+from gateway.cli.models import known_rows
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
 from gateway.providers.catalog import PriceTable
-from gateway.providers.known import KNOWN
+from gateway.providers.known import KNOWN, OLD_AFTER
 from gateway.providers.plugin import ModelPrices
 from gateway.runtime.structs import replace
 
@@ -115,7 +118,9 @@ def test_the_windows_of_present_models(model: str, window: int) -> None:
 
 
 def test_each_row_of_our_own_says_where_and_when_it_was_read() -> None:
-    assert all(row.source.startswith("https://") and row.seen.year >= 2026 for row in KNOWN)
+    rows = known_rows(KNOWN[0].seen + timedelta(days=OLD_AFTER))
+    assert all(row["source"].startswith("https://") and not row["old"] for row in rows)
+    assert all(row["old"] for row in known_rows(KNOWN[0].seen + timedelta(days=OLD_AFTER + 1)))
 
 
 def test_the_offline_model_is_free() -> None:
