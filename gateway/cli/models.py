@@ -144,8 +144,8 @@ def known_text(rows: Sequence[Row]) -> str:
         window = f"{row['window']:,} tokens" if row["window"] else "window not known"
         lines += [f"{row['names']}", f"    {window}; {row['source']}, {row['seen']}{' (OLD)' if row['old'] else ''}"]
     old = sum(row["old"] for row in rows)
-    days = f"more than {OLD_AFTER} days ago"
-    return "\n".join([*lines, f"{counted(len(rows), 'row')}, {old or 'none'} of them read {days}."])
+    told = f"This table has {counted(len(rows), 'row')}, {old} of them more than {OLD_AFTER} days old."
+    return "\n".join([*lines, told])
 
 
 def _told(value: bool | None) -> str:
