@@ -16,19 +16,19 @@ from tests.support.fakes import ManualClock
 from tests.support.store_kit import outbound
 
 
-def ended(last: Outbound | None, cut: bool = False, text: str = "hello") -> tuple[Any, Outbound | None]:
-    """The desk, and the row that ended an answer."""
+def ended(last: Outbound | None, cut: bool = False, text: str = "hello") -> Returns:
+    """What the row says that ended an answer."""
     chat = Chat(server=Mock(), desk=Mock(), clock=ManualClock(), models=("m",))
     asked: Any = SimpleNamespace(text=text, param="messages")
     answer: Any = SimpleNamespace(final=SimpleNamespace(last=last, cut=cut))
-    return chat.desk, chat._last(asked, answer)
+    return chat._returns(asked, answer)
 
 
 def test_an_answer_ends_with_its_row_or_with_nothing_yet() -> None:
-    row = outbound("o1")
+    row = replace(outbound("o1"), returns=Returns(finish="length"))
     for cut in (True, False):
-        assert ended(row, cut)[1] is row
-    assert ended(None)[1] is None
+        assert ended(row, cut) is row.returns
+    assert ended(None) == Returns()
 
 
 def test_one_that_the_end_of_the_program_cut_off_may_be_asked_for_again() -> None:
@@ -43,4 +43,4 @@ def test_a_failure_has_the_status_that_says_whose_it_is(fault: Any, status: int)
         ended(replace(outbound("o1"), kind="error", returns=Returns(fault=fault)))
     assert raised.value.status == status
     command = replace(outbound("o1"), kind="error")
-    assert ended(command, text="/nothing")[1] is command, "the error of a command is its answer"
+    assert ended(command, text="/nothing") == Returns(), "the error of a command is its answer"

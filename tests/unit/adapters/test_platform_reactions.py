@@ -7,10 +7,10 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from adapters.telegram.reactions import changes
 
 from adapters.discord import codec
 from adapters.discord.reactions import reaction_inbound, show
+from adapters.telegram.codec import _changes
 
 
 def emoji(*signs: str) -> list[dict[str, str]]:
@@ -29,7 +29,7 @@ def emoji(*signs: str) -> list[dict[str, str]]:
 )
 def test_on_telegram_what_changed_is_told(old: list[str], new: list[str], told: str) -> None:
     reacted: Any = SimpleNamespace(old_reaction=emoji(*old), new_reaction=emoji(*new))
-    assert changes(reacted) == told
+    assert _changes(reacted) == told
 
 
 @pytest.mark.parametrize("sign", ["taken", "done", "failed"])

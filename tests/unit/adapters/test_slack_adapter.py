@@ -19,7 +19,7 @@ class Slack:
 
     def __init__(self, clock: ManualClock, admits: bool = True) -> None:
         self.adapter: Any = Mock(_clock=clock, _calls=AsyncMock(), _tell=AsyncMock())
-        self.adapter._status = AsyncMock(return_value="All is well.")
+        self.adapter._host = Mock(model_of=AsyncMock(return_value="gpt-9"), turns_running=Mock(return_value=3))
         self.adapter.admits = AsyncMock(return_value=admits)
         for name in ("_guest", "_show_home", "_show_prompts"):
             method = getattr(SlackAdapter, name)
@@ -81,7 +81,7 @@ async def test_the_home_tab_shows_how_the_bot_is_to_who_may_talk(
     if slack.calls:
         (_, given) = slack.calls[0]
         assert (given["user_id"], given["view"]["type"]) == ("U1", "home")
-        assert "All is well." in str(given["view"]["blocks"])
+        assert "gpt-9" in str(given["view"]["blocks"])
 
 
 async def test_an_assistant_thread_begins_with_proposals_and_a_refusal_stops_nothing(clock: ManualClock) -> None:

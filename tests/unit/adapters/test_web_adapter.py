@@ -10,6 +10,7 @@ import pytest
 
 from adapters.web.adapter import WebAdapter
 from adapters.web.platform import WebSettings
+from gateway.domain.adapter import Doing
 from gateway.domain.chat import Button, ChatAddress
 from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
@@ -25,6 +26,13 @@ def page(clock: ManualClock, tmp_path: Path) -> Any:
     adapter: Any = WebAdapter(WebSettings(), Mock(clock=clock, home=tmp_path))
     adapter._bells = Mock()
     return adapter
+
+
+THINKING = Doing(words="thinking", asks=True)
+
+
+def running(tool: str) -> Doing:
+    return Doing(words=f"running tools ({tool})", tools=(tool,))
 
 
 def rung(page: Any) -> tuple[ChatAddress, dict[str, Any]]:
@@ -46,7 +54,7 @@ async def test_the_answer_of_a_turn_that_only_asked_a_model_is_all_that_is_new(
     page: Any, row: Any, alone: bool
 ) -> None:
     await page.typing(HERE, True)
-    page.working(HERE, "thinking", 0.0)
+    page.working(HERE, THINKING, 0.0)
     assert await page.send(row) == "o1"
     assert rung(page) == (HERE, {"news": row if alone else None})
     await page.send(row)
@@ -55,25 +63,25 @@ async def test_the_answer_of_a_turn_that_only_asked_a_model_is_all_that_is_new(
 
 async def test_what_a_tool_did_lies_in_the_store(page: Any) -> None:
     await page.typing(HERE, True)
-    page.working(HERE, "running tools (clock)", 0.0)
+    page.working(HERE, running("clock"), 0.0)
     assert rung(page) == (HERE, {"stored": True})
     await page.send(ROW)
     assert rung(page) == (HERE, {"news": None})
 
 
 async def test_a_line_says_what_a_turn_is_at_and_since_when(page: Any, clock: ManualClock) -> None:
-    page.working(HERE, "thinking", 0.0)
+    page.working(HERE, THINKING, 0.0)
     assert HERE not in page._work
     await page.typing(HERE, True)
     page._bells.ring_side.assert_called_once_with("owner", besides=HERE)
     assert (page._work[HERE].words, page._work[HERE].since) == ("Working", 0.0)
     await clock.advance(5.0)
-    page.working(HERE, "running tools (shell: make)", 0.0)
+    page.working(HERE, running("shell: make"), 0.0)
     assert (page._work[HERE].words, page._work[HERE].since) == ("Running shell: make", 5.0)
     await clock.advance(5.0)
-    page.working(HERE, "running tools (shell: make test)", 0.0)
+    page.working(HERE, running("shell: make test"), 0.0)
     assert (page._work[HERE].words, page._work[HERE].since) == ("Running shell: make test", 5.0)
-    page.working(HERE, "thinking", 12.4)
+    page.working(HERE, THINKING, 12.4)
     assert (page._work[HERE].words, page._work[HERE].since) == ("Thinking, again in 12 s", 10.0)
     await page.typing(HERE, True)
     assert page._work[HERE].since == 10.0

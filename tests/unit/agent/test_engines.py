@@ -51,8 +51,8 @@ class Noting(ContextEngine):
 def engines(clock: ManualClock) -> Engines:
     """Room for two."""
     models = Mock(know_window=AsyncMock(), of=Mock(return_value=LARGE), helpers=Mock(return_value=[SMALL]), rates={})
-    metering = cast(Any, Mock(models=models))
-    return Engines(factory=Noting, builtin=Noting, metering=metering, clock=clock, home=Path("e"), capacity=2)
+    metering = cast(Any, Mock(models=models, clock=clock))
+    return Engines(factory=Noting, builtin=Noting, metering=metering, home=Path("e"), capacity=2)
 
 
 def told(held: Any) -> list[Any]:

@@ -35,9 +35,9 @@ def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Now:
         (tmp_path / "config.yaml").write_text(FILE + more)
         known = {"LEGATO_HOME": str(tmp_path), "MAIL_X_KEY": "hidden", **variables}
         setup = set_up(None, known)
-        _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
-        written = [read_file(each).values for each in reversed(setup.files)]
-        return Present(setup=setup, shape=shape, written=written, known=known)
+        _, shape, _ = load_with_origins(setup.file, known)
+        assert setup.file is not None
+        return Present(setup=setup, shape=shape, written=read_file(setup.file).values, known=known)
 
     return read
 

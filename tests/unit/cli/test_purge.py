@@ -109,5 +109,5 @@ def test_a_person_has_a_platform_and_an_id(text: str) -> None:
 
 def test_a_key_is_one_that_a_list_prints() -> None:
     assert key_named("test/chat=1") == key()
-    with pytest.raises(UserError, match="is not a key"):
+    with pytest.raises(UserError, match="is not the key of a conversation"):
         key_named("anna")

@@ -69,7 +69,7 @@ async def test_the_questions_that_are_meant_are_answered(
     [
         ("/approve", [], "Nothing here is waiting for your yes or no."),
         ("/approve", [asked(1, labels=WORDS)], "Answer this question in your own words"),
-        ("/approve always", [asked(1)], "You can allow this only once"),
+        ("/approve always", [asked(1)], "You can only allow this once"),
         (
             "/approve",
             [asked(1, "ben")],
@@ -78,8 +78,8 @@ async def test_the_questions_that_are_meant_are_answered(
         ("/deny", [asked(1), asked(2)], "Say which question you mean, as in /deny 1, or send /deny all:"),
         ("/approve 7", [asked(1)], "There is no question with the number 7 here. Say which"),
         ("/approve one", [asked(1)], "Say which question you mean"),
-        ("/approve 1", [asked(1), asked(1, "ben")], "Several people have a question with the number 1."),
-        ("/approve", [asked(9)], "You wrote before you could see my question"),
+        ("/approve 1", [asked(1), asked(1, "ben")], "Several people here have a question number 1."),
+        ("/approve", [asked(9)], "Your message came before you could see my question"),
         ("/answer  ", [asked(1, labels=WORDS)], "Write your answer after the command"),
     ],
 )
@@ -106,11 +106,11 @@ async def test_yeses_that_last_are_listed_and_taken_back(call: Calling) -> None:
     await keep(call.store, replace(mine, deed="no", person="ben"), "always", 3.0)
     Asking(call, asked(4))
     told = await call("/approvals")
-    assert told.startswith("Waiting for your answer:\n4. Do 4?\n\nYou allowed me")
+    assert told.startswith("Waiting for your answer:\n4. Do 4?\n\nYou have allowed me")
     assert "\n1. Do 1? (always)\n2. Do 2? (in this session)\n/approvals remove" in told
     assert "There is no permission number 3." in await call("/approvals remove 3")
     assert (await call("/approvals remove")).startswith("Give the number of the permission")
-    assert (await call("/approvals show")).startswith("/approvals lists what you allowed")
+    assert (await call("/approvals show")).startswith("Send /approvals to see your permissions")
     assert (await call("/approvals delete 1")).endswith("\n- Do 1?")
     assert "1. Do 2? (in this session)" in await call("/approvals")
     assert (await call("/approvals remove ALL")).endswith("\n- Do 2?")

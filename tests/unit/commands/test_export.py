@@ -105,7 +105,7 @@ async def test_where_no_file_is_shown_the_text_is_unless_it_is_too_long(call: Ca
 
 
 async def test_other_formats_and_nothing_at_all_are_refused(call: Calling) -> None:
-    assert await call("/export") == "There is nothing to export yet; send a message first."
+    assert await call("/export") == "There is nothing to export yet. Send a message first."
     assert (await call("/export pdf")).startswith("/export gives you this conversation as Markdown")
     Chain(call).tip = new_session("s2")
     call.store.transcript = AsyncMock(return_value=[])  # type: ignore[method-assign]

@@ -39,7 +39,9 @@ class Forgetting:
         )
         contents = Contents(sessions=(), history=self.history, pins=Pins(), facts=(), notes={})
         self.forgetter = Mock(contents=AsyncMock(return_value=contents), kept_list=AsyncMock(return_value=None))
-        self.forgetter.deed = AsyncMock(return_value=SimpleNamespace(counts={"messages": 2}, reminders=()))
+        self.forgetter.deed = AsyncMock(
+            return_value=SimpleNamespace(forgetting=Mock(counts={"messages": 2}), reminders=())
+        )
         self.forgetter.do = AsyncMock(return_value={"messages": 2, "summaries": 1})
         self.forgetter.keep_list, self.forgetter.forget_line = AsyncMock(), AsyncMock()
         self.forgetter.holding = AsyncMock(side_effect=lambda *_, **__: self.found)
@@ -112,8 +114,8 @@ async def test_what_is_meant_goes(call: Calling, argument: str, more: dict[str, 
     ("argument", "told"),
     [
         ("", "/forget last forgets the last thing you said"),
-        ("4", "The list has no number 4; it ends at 2."),
-        ("0 1", "The list has no number 0;"),
+        ("4", "The list has no number 4. The last number is 2."),
+        ("0 1", "The list has no number 0."),
     ],
 )
 async def test_what_cannot_be_meant_forgets_nothing(call: Calling, argument: str, told: str) -> None:
@@ -136,7 +138,7 @@ async def test_in_a_group_each_forgets_their_own_and_an_admin_anything(call: Cal
     it = Forgetting(call, ("anna", "ben", "ben"))
     await call("/forget last", chat_type="group")
     assert it.went == {"m1", "a1"}
-    assert (await call("/forget", chat_type="group", reply_to="p2")).startswith("Someone else wrote this message.")
+    assert (await call("/forget", chat_type="group", reply_to="p2")).startswith("Someone else wrote this message,")
     await call("/forget", "boss", "group", reply_to="p2")
     assert it.went == {"m2", "a2"}
     assert (await call("/forget last", "eve", "group")) == "There is nothing to forget here yet."
@@ -149,18 +151,18 @@ async def test_words_are_listed_with_what_else_holds_them(call: Calling) -> None
     assert [line.partition(": ")[2] for line in lines[:2]] == ["“word 3”", "“word 1”"]
     assert [line[:2] for line in lines[:2]] == ["1.", "2."]
     assert lines[2:] == [
-        "Someone else said these words, too; an admin can use /forget on that person's messages.",
-        "The words are also in 1 pinned rule. /forget all forgets those, too.",
-        "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I ask you once more before I "
+        "Someone else said these words, too. Only that person or an admin can make me forget those messages.",
+        "The words are also in 1 pinned rule. /forget all makes me forget every copy.",
+        "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I will ask once more before I "
         "forget anything.",
     ]
     assert it.forgetter.keep_list.await_args.args == (key(), "word", ["m3", "m1"])
     it.found = it.holding(1, whole=False)
     lines = (await call("/forget word")).splitlines()
     assert lines[0].startswith("No message contains all of these words.")
-    assert lines[-1].startswith("To choose what I forget, send /forget 1. I ask")
+    assert lines[-1].startswith("To choose what I forget, send /forget 1. I will ask")
     it.found = it.holding(rules=1)
-    assert "send /forget all. I ask" in await call("/forget word")
+    assert "send /forget all. I will ask" in await call("/forget word")
 
 
 @pytest.mark.parametrize(("others", "told"), [(0, False), (1, True)])
@@ -182,7 +184,7 @@ async def test_where_all_of_a_list_is_meant_everything_that_holds_the_words_goes
     told = await call("/forget all")
     assert it.went == {name for number in (1, 2, 3) for name in (f"m{number}", f"a{number}")}
     assert it.forgetter.deed.await_args.kwargs["held"] is it.found
-    assert "The words are also in 2 later messages of this chat" in told
+    assert "The words are also in 2 later messages in this chat" in told
     call.sessions.engines.out_of_reach = "memento"
     assert "The context engine memento may keep a copy" in await call("/forget all")
 
