@@ -137,5 +137,5 @@ def findings(hooks: Mapping[str, HookSettings], where: str, served: Collection[s
         to = hook.to
         ok = to is None or to.platform in served
         if to is not None and not ok:
-            told += f": Legato does not serve {to.platform} here; enable it in `adapters`, or name another chat"
+            told += f": {to.platform} is not switched on here; enable it in `adapters`, or name another chat"
         yield Finding(what="hook", ok=ok, detail=told)

@@ -208,7 +208,7 @@ def _read(answer: Answer) -> Any:
             seconds = max(0.1, asked / 1000.0) if isinstance(asked, int) else given
             raise errors.RateLimited(f"The server asks to wait {seconds:.0f} s", retry_after=seconds, everywhere=True)
         case httpx.codes.UNAUTHORIZED if "flows" not in told:
-            raise SignedOut(f"The server does not know the bot: {told.get('error') or 'its token is wrong'}.")
+            raise SignedOut(f"The server rejects the bot: {told.get('error') or 'its token is wrong'}.")
         case status if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise Ambiguous(f"The server did not say whether the request worked ({status}).")
         case status if not {"errcode", "flows"} & told.keys():  # a page of somebody on the way

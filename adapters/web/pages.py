@@ -807,7 +807,7 @@ def workspace(seen: views.WorkspaceView | None, *, writes: bool) -> Child:
         asked = _command(_WRITE, _WRITE) if writes else None
         return bare("folder", "No files yet", _NO_FILES, asked)
     back = _command("Undo what the last answer changed", "/files undo") if writes and seen.changes else None
-    told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
+    told = f"I keep {_count(seen.count, 'file')} with {seen.size:,} bytes here, including what you sent in the chat."
     left = seen.count - len(seen.files)
     return [
         section(

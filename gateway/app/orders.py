@@ -47,7 +47,7 @@ MOST_DEAD: Final = 10_000  # that are looked through
 _OF_DEAD: Final[tuple[Verb, ...]] = ("replay", "bury")
 _OF_TEXTS: Final[tuple[Verb, ...]] = ("send", "ask")
 _FROM_SHELL: Final = "a text came from a shell"
-NOT_SERVED: Final = "The platform {platform} is not served here. Enable it in `adapters`."
+NOT_SERVED: Final = "The platform {platform} is not switched on here. Enable it in `adapters`."
 NOBODY: Final = (
     "The bot cannot write to {chat}, because nobody who may talk to the bot has written there yet. Write to the bot "
     "in that chat first. If {chat} is a group, you can also name a person with `person`."

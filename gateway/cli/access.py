@@ -63,7 +63,7 @@ def confirm(
 
 @access_app.command()
 def remove(
-    who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="Name the person as `legato access list` does.")],
+    who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="Give the name that `legato access list` shows.")],
     config: ConfigOption = None,
 ) -> None:
     """Remove a person, within ten seconds."""
@@ -210,7 +210,7 @@ def list_keys(config: ConfigOption = None) -> None:
 
 @keys_app.command("remove")
 def remove_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name the key as `legato keys list` does.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Give the name that `legato keys list` shows.")],
     config: ConfigOption = None,
 ) -> None:
     """Remove a key, which stops working within ten seconds."""

@@ -58,12 +58,12 @@ sessions_app = Commands(help="Look at sessions, even while the bot runs.")
 app.add_typer(sessions_app, name="sessions")
 config_app = Commands(help="See and change settings.", no_args_is_help=False)
 app.add_typer(config_app, name="config")
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name the setting with dots, such as model.name.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Write the setting with dots, such as model.name.")]
 IdentityOption = Annotated[
     Path | None, typer.Option("--identity", metavar="FILE", help="Read the key of an encrypted backup (age) from FILE.")
 ]
 
-SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="Name a session as `legato sessions list` does.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="Give the id that `legato sessions list` shows.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -166,7 +166,7 @@ def ask(
 
 @app.command()
 def send(
-    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Name the chat. `home` is the home chat.")],
+    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Give the chat. `home` is the home chat.")],
     text: Annotated[
         list[str],
         typer.Argument(metavar="TEXT", help="Write the text. A `-` at the end adds what comes through the pipe."),
@@ -784,7 +784,7 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Name the export as you got it: state.db, .zip, .json, .jsonl, or its folder."
+            metavar="FILE", help="Give the export as you got it: state.db, .zip, .json, .jsonl, or its folder."
         ),
     ],
     person: Annotated[

@@ -32,7 +32,7 @@ def place_named(
     if platform is None:
         raise UserError(f"there is no platform {name}{did_you_mean(name, platforms) or '; see `legato check`'}")
     if platform.settings is not None and not (name in served and served[name].enabled):
-        raise UserError(f"{platform.title} is not served here: set adapters.{name}.enabled to true first")
+        raise UserError(f"{platform.title} is not switched on here: set adapters.{name}.enabled to true first")
     if problem := platform.place_problem(chat):
         raise UserError(f"{text} {problem}")
     return ChatAddress(platform=name, chat=chat, thread=thread)

@@ -32,7 +32,7 @@ def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 @skills_app.command()
 def add(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Name a folder, or a .zip or .tar.gz file.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Give a folder, or a .zip or .tar.gz file.")],
     config: ConfigOption = None,
 ) -> None:
     """Copy the skills of a folder or an archive into your folder. Read them first: the bot will do what they say."""
@@ -61,7 +61,7 @@ def add(
 
 @skills_app.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name the skill as `legato skills list` does.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Give the name that `legato skills list` shows.")],
     config: ConfigOption = None,
 ) -> None:
     """Delete a skill from your folder."""

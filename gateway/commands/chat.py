@@ -65,9 +65,9 @@ async def model(ctx: CommandContext) -> Answer | str:
     name = _known(ctx.argument.split()[0], offered, models, home)
     spec = models.spec(name, home)
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
-    if pinned > pins_room(spec):
+    if pinned > (room := pins_room(spec)):
         raise UserError(
-            f"The model {name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}. "
+            f"The model {name} has room for {room:,} tokens of pins, but your pins take {pinned:,}. "
             "/pin lists the pins, and /unpin <number> removes a pin."
         )
     chosen_at = None if name == home.name else home.provider
@@ -165,7 +165,7 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
         lines.append(f"Persona: “{brief}”, {_origin(ctx, persona)}.")
     for key, by_place in ctx.program.chats.items():
         if found := narrowest(by_place, ctx.key.platform, session.places):
-            lines.append(f"{key}: {found.value}, from config.yaml for {found.place}.")
+            lines.append(f"config.yaml sets {key} to {found.value} for {found.place}.")
     return lines
 
 

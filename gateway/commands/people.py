@@ -59,8 +59,8 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
-        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. To see who is asking: {{look}}. To "
-        "shut someone out: {remove} {person}"
+        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. To see who is asking, use {{look}}. To "
+        "shut someone out, use {remove} {person}."
     ),
     "wrong": (
         "This code is wrong, older than an hour, or already used. {look} lists the people who are waiting to be let "
@@ -80,14 +80,14 @@ def refused(verdict: Verdict, words: Words) -> str:
 
 def unnamed(words: Words) -> str:
     """The answer to a removal without a person's name."""
-    return f"Name the person as {words.look} does, for example: {words.remove} {words.person}"
+    return f"Give the person as {words.look} shows them, for example: {words.remove} {words.person}"
 
 
 def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody with this name was let in with a code. To see who was: {words.look}. If access.allow in "
+            f"Nobody with this name was let in with a code. To see who was, use {words.look}. If access.allow in "
             "config.yaml names this person, remove the name there."
         )
     return f"I shut {named(guest)} out."
@@ -108,7 +108,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
         return "Nobody has been let in with a code, and nobody is asking."
-    return "\n".join([*lines, f"To let in the person who told you a code: {words.confirm}"])
+    return "\n".join([*lines, f"To let in the person who told you a code, use {words.confirm}."])
 
 
 @command("home [off]", "About", "make this the home chat (admins)", audience="admins", elsewhere=("sethome",))

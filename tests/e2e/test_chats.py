@@ -173,7 +173,7 @@ async def test_a_group_may_be_shared_where_others_are_not(start: Start) -> None:
         assert "[bob] hello" in text_of(live.model.requests[-1].messages[-1])
         assert len(live.model.requests[-1].messages) == 4
         shown = await live.ask("/context", user="ann", **GROUP)
-        assert "groups: shared, from config.yaml for fake:-100." in shown
+        assert "config.yaml sets groups to shared for fake:-100." in shown
         await live.ask("hello", user="bob", chat="-200", chat_type="group")
         assert len(live.model.requests[-1].messages) == 2
 
@@ -211,10 +211,10 @@ async def test_a_place_has_the_tools_that_its_list_takes_in(start: Start) -> Non
         assert tools(live) == {"clock", "todo"}
         assert "search_history" not in text_of(live.model.requests[-1].messages[0])
         shown = await live.ask("/context", **GROUP)
-        assert "tools: clock, to*, from config.yaml for fake:-100." in shown
+        assert "config.yaml sets tools to clock, to* for fake:-100." in shown
         await live.ask("hello", **TOPIC)
         assert tools(live) == set()
-        assert "tools: none, from config.yaml for fake:-100/7." in await live.ask("/context", **TOPIC)
+        assert "config.yaml sets tools to none for fake:-100/7." in await live.ask("/context", **TOPIC)
         await live.ask("hello", chat="-200", chat_type="group")
         assert {"clock", "todo", "search_history"} < tools(live)
 

@@ -220,7 +220,7 @@ async def test_an_admins_slips_do_not_lock_the_door(tmp_path: Path, telegram: Te
         for slip in ("remove", f"remove {bob.id}", "list", f"telegram:{bob.id}", "Bob"):
             bot.says(f"/pair {slip}")
         await bot.until(lambda: sum("A code has 8 letters" in text for text in bot.shown()) == 3)
-        await bot.until(lambda: sum("Name the person as /pair does" in text for text in bot.shown()) == 2)
+        await bot.until(lambda: sum("Give the person as /pair shows them" in text for text in bot.shown()) == 2)
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: WELCOME in bot.shown(his))
 

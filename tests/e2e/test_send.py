@@ -141,7 +141,7 @@ async def test_beside_a_gateway_that_runs(home: Path) -> None:
     ("arguments", "given", "sentence"),
     [
         (["telegran:1", "x"], b"", "there is no platform telegran; did you mean telegram?"),
-        (["discord:1", "x"], b"", "Discord is not served here: set adapters.discord.enabled to true first"),
+        (["discord:1", "x"], b"", "Discord is not switched on here: set adapters.discord.enabled to true first"),
         (["telegram", "x"], b"", "'telegram' does not name a chat: write PLATFORM:CHAT"),
         (["telegram:", "x"], b"", "does not name a chat"),
         (["telegram:1\n2", "x"], b"", "does not name a chat"),
