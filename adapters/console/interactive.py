@@ -56,9 +56,7 @@ LEAVING: Final = "/quit, /exit or Ctrl-D leaves; Legato finishes the answer firs
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
-FINISHING: Final = (
-    "Finishing the answer first. Press Ctrl-C to leave now. The next start of Legato finishes the answer."
-)
+FINISHING: Final = "Finishing the answer first. Press Ctrl-C to leave now. The next start finishes the answer."
 RESUMING: Final = "I am still answering your earlier message."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 LONGEST_REMEMBERED: Final = 16 * 1024  # characters of what was typed: a pasted file is not worth it

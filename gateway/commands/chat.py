@@ -259,7 +259,7 @@ _VOICE: Final = {
 @command(
     "voice [on|off|auto]",
     "About",
-    "choose whether I speak my answers",
+    "switch my voice",
     bypass="bare",
     options="join, listen, leave",
     elsewhere=("tts", "speak"),

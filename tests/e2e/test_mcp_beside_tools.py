@@ -47,7 +47,7 @@ async def test_a_prompt_is_a_command(tmp_path: Path) -> None:
         await ready(live)
         assert "/demo_brief <topic> [style]" in await live.ask("/help all")
         assert "Did you mean /demo_brief?" in await live.ask("/demo_brif")
-        assert "This prompt needs topic: write topic=… after the command." in await live.ask("/demo_brief")
+        assert "This prompt needs topic. Write topic=… after the command." in await live.ask("/demo_brief")
         assert await live.ask("/demo_brief the city of Rome") == "Rome in short."
         said = model.requests[-1].messages[-1]
         assert text_of(said) == (
