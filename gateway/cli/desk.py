@@ -308,7 +308,7 @@ def _taken(held: Config, wanted: Config) -> tuple[str, ...]:
             create_server(at, family=AF_INET6 if ":" in at[0] else AF_INET).close()
         except OSError as error:
             problems.append(
-                f"Legato was not started again: it could not listen at {at[0]}:{at[1]} "
+                f"Legato did not restart, because it could not listen at {at[0]}:{at[1]} "
                 f"({os.strerror(error.errno or 0)}). End the program that uses this port, or set another {name}."
             )
     return tuple(problems)

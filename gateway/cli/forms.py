@@ -63,12 +63,12 @@ ELSEWHERE: Final = (
     "who has a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "The setting {key} can start programs on this machine, show its files, or move stored data. To change it here, log "
-    "in with a link made on this machine (`legato access link`), or edit {file}."
+    "The setting {key} can start programs on this machine, show its files, or move stored data. To change {key} here, "
+    "log in with a link made on this machine (`legato access link`), or edit {file}."
 )
 
 NO_PEOPLE: Final = (
-    "The setting {key} decides who is an admin, or who gets in. To change it here, log in with a link made on this "
+    "The setting {key} decides who is an admin, or who gets in. To change {key} here, log in with a link made on this "
     "machine (`legato access link`). In a shell, {way} does the same."
 )
 

@@ -329,7 +329,7 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
         return
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
-    talk.tell("Nobody else can use the bot until you let them in. Strangers who write to it get a code to show you.")
+    talk.tell("Nobody else can use the bot until you let them in. Strangers get a code that they can show you.")
     said = talk.ask(f"Who may talk to the bot, such as {example} (commas between several, - for none)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
     if allowed != list(config.access.allow):

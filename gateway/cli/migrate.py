@@ -56,8 +56,8 @@ def report_row(report: Report) -> dict[str, Any]:
         ],
         "copying_seconds": round(report.copying_seconds, 3),
         "verifying_seconds": round(report.verifying_seconds, 3),
-        "next": f"Set store.url to {report.target}{secret} and start Legato again. The old store is unchanged. Delete "
-        "it when all is well.",
+        "next": f"Set store.url to {report.target}{secret} and start Legato again. The old store is unchanged. When "
+        "all is well, delete the old store.",
     }
 
 

@@ -220,6 +220,6 @@ def give(path: Path | None, orders: list[Order]) -> str:
 
 
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="PATH", help="File of settings (default: config.yaml in ~/.legato).")
+    Path | None, typer.Option("--config", metavar="PATH", help="Settings file (default: config.yaml in ~/.legato).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

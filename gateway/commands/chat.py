@@ -28,7 +28,7 @@ _BUTTONS: Final = 8
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
 NOT_YOURS: Final = (
-    "In a group, only an admin can change this setting. In a private chat with me, you can change it yourself."
+    "In a group, only an admin can change this setting. In a private chat with me, you can change your own."
 )
 _IDENTITY: Final = "I am Legato, an assistant."
 

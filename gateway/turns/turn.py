@@ -105,8 +105,8 @@ _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run 
 
 EMPTY = "Your message has no text. What can I do for you?"
 DEAD = (
-    "I could not answer one of your messages: each of {attempts} attempts crashed. I keep the message, but will not "
-    "try to answer it again. Please put it differently."
+    "I could not answer one of your messages, because each of {attempts} attempts crashed. I keep the message, but "
+    "will not try to answer it again. Please put it differently."
 )
 UNREADABLE = "One of your messages was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
