@@ -237,11 +237,11 @@ def mark_sent(space: Space, caller: Caller, row_id: str, shown_as: str | None) -
         return None
     shown_as = row.out.platform_message_id if shown_as is None else storable(shown_as)
     shown_at = caller.now if row.out.shown_at is None else row.out.shown_at
-    row = replace(row, out=replace(row.out, platform_message_id=shown_as, shown_at=shown_at))
+    out = replace(row.out, platform_message_id=shown_as, shown_at=shown_at)
     if row.claim not in ("", caller.owner):
-        space.put(ROW, replace(row, confirmed=True))
+        space.put(ROW, replace(row, out=out, confirmed=True))
         return None
-    _settle(space, row, state=State.SENT)
+    space.put(ROW, replace(row, out=replace(out, state=State.SENT)))
     return advance(space, caller, row.chat, shown=True)
 
 

@@ -31,7 +31,7 @@ from gateway.store.kinds import (
     Prompt,
     SessionRecord,
 )
-from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
+from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Rebuilt, StepRecord
 from gateway.store.shared.documents import storable
 from gateway.store.shared.platforms import chat_name
 from gateway.store.space import MANY, Caller, Space
@@ -154,27 +154,22 @@ def _refer(space: Space, session: Session, messages: Sequence[Message], at: floa
 def append(space: Space, ref: SessionRef, item: Item, record: StepRecord) -> Appended:
     """Add a step of an item to a session: messages, changes, model calls, and the items that it absorbed."""
     kept = check(space, ref, item.key, record.after)
-    stored = _refer(space, kept.session, record.messages, record.patch.at)
+    before, patch = kept.session, record.patch
+    stored = _refer(space, before, record.messages, patch.at)
+    changes = {name: value for name in PATCHED if (value := getattr(patch, name)) is not None}
     session = replace(
-        _patched(kept.session, record.patch),
-        message_count=kept.session.message_count + len(stored),
-        transcript_tokens=kept.session.transcript_tokens + noted_tokens(record.messages),
+        before,
+        usage=before.usage + (patch.usage or CanonicalUsage()),
+        cost_usd=before.cost_usd + patch.cost_usd,
+        last_active_at=max(before.last_active_at, patch.at),
+        message_count=before.message_count + len(stored),
+        transcript_tokens=before.transcript_tokens + noted_tokens(record.messages),
+        **changes,
     )
     _put(space, kept, session)
     spending.enter(space, record.ledger, session.id, item.key)
     lanes.absorb(space, item, record.absorbed)
-    return Appended(session_id=ref.id, position=kept.session.message_count, messages=stored)
-
-
-def _patched(session: Session, patch: Patch) -> Session:
-    changes = {name: value for name in PATCHED if (value := getattr(patch, name)) is not None}
-    return replace(
-        session,
-        usage=session.usage + (patch.usage or CanonicalUsage()),
-        cost_usd=session.cost_usd + patch.cost_usd,
-        last_active_at=max(session.last_active_at, patch.at),
-        **changes,
-    )
+    return Appended(session_id=ref.id, position=before.message_count, messages=stored)
 
 
 def _put(space: Space, kept: SessionRecord, session: Session, **changes: Any) -> None:
