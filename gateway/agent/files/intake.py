@@ -257,8 +257,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
             return Spoken(words=words, digest=digest)
         async with self._room:
             content = await sound()
-        session, charge = bringing.conversation.stored.session, bringing.conversation.ledger.append
-        return await dictation.write_down(session, digest, content, form, charge) if content else None
+        return await dictation.write_down(bringing.conversation, digest, content, form) if content else None
 
     async def _in_passing(self, bringing: _Bringing, file: Attachment) -> Received:
         """What somebody said in a room. Its recording is kept for a model that hears it, else only its words are. What
@@ -348,10 +347,9 @@ class FileIntake(Struct, frozen=True, kw_only=True):
 
     async def _heard(self, bringing: _Bringing, got: Received, content: bytes) -> Received:
         """The same file; a recording that the model does not hear comes with its words, which the person is shown."""
-        form, heard, talk = got.reading.sound, bringing.reader.sounds, bringing.conversation
+        form, heard = got.reading.sound, bringing.reader.sounds
         if self.dictation is not None and got.kept is not None and form is not None and form not in heard:
-            session, charge = talk.stored.session, talk.ledger.append
-            spoken = await self.dictation.write_down(session, got.kept.digest, content, form, charge)
+            spoken = await self.dictation.write_down(bringing.conversation, got.kept.digest, content, form)
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
             await bringing.show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))

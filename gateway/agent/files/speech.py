@@ -10,7 +10,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -20,12 +20,11 @@ from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.agent.caps import millionths
+from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.domain.chat import WORDS, KeptFile, SessionKey
-from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Count, Dollars, Seconds, ServerSettings, Text, Texts
 from gateway.domain.speech import Transcriber, Transcript, recorded_seconds
-from gateway.domain.usage import LedgerEntry
 from gateway.domain.wording import lasting
 from gateway.runtime import program
 from gateway.runtime.clock import Clock
@@ -126,18 +125,16 @@ class Dictation(Struct, kw_only=True):
             return TOO_LARGE.format(most=self.settings.max_mb)
         return "it is empty" if size == 0 else None
 
-    async def write_down(
-        self, session: Session, digest: str, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
-    ) -> Spoken:
+    async def write_down(self, conversation: Conversation, digest: str, content: bytes, form: str) -> Spoken:
         """The words of a recording, which are kept under this digest. If a call was made, it is entered into the ledger
-        at once; `charge` gets it if the store cannot take it now. Raises nothing but CancelledError."""
+        at once; into the conversation's if the store cannot take it now. Raises nothing but CancelledError."""
         try:
-            words = await self.known(session.key, digest)
+            words = await self.known(conversation.stored.session.key, digest)
             if words is None:
                 seconds = recorded_seconds(content, form)
                 if problem := self.refusal(len(content), seconds):
                     return Spoken(problem=problem)
-                words = await self._written(session, digest, content, form, seconds, charge)
+                words = await self._written(conversation, digest, content, form, seconds)
         except TimeoutError:
             return Spoken(problem=TOO_SLOW.format(seconds=self.settings.timeout))
         except SpendCapReached:
@@ -150,14 +147,9 @@ class Dictation(Struct, kw_only=True):
         return Spoken(words=words, digest=digest)
 
     async def _written(
-        self,
-        session: Session,
-        digest: str,
-        content: bytes,
-        form: str,
-        seconds: float | None,
-        charge: Callable[[LedgerEntry], None],
+        self, conversation: Conversation, digest: str, content: bytes, form: str, seconds: float | None
     ) -> str:
+        session, charge = conversation.stored.session, conversation.ledger.append
         assumed = seconds or min(self.settings.max_seconds, len(content) / _SLOWEST)
         bought = self.metering.buying(session, "transcription", self.transcriber, self._price(assumed), charge)
         async with self._room, bought as paid:
