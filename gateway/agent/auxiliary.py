@@ -134,20 +134,22 @@ def _unhurried(spec: ModelSpec) -> ModelSpec:
     return spec if spec.silence is None else replace(spec, silence=max(spec.silence, READ_TIMEOUT))
 
 
+def standing_alone(
+    metering: Metering, purpose: Purpose, session: Session, live: ModelSpec, charge: Callable[[LedgerEntry], None]
+) -> AuxiliaryModel:
+    """The auxiliary model for calls of a session that repeat none of its requests. `live`: the session's model."""
+    return AuxiliaryModel(
+        metering=metering, purpose=purpose, session=lambda: session, live=lambda: live, prefix=Prefix(), charge=charge
+    )
+
+
 async def asked_aside(
     session: Session, live: ModelSpec, metering: Metering, request: ModelRequest, purpose: Purpose = "title"
 ) -> str:
     """The answer to a small request beside a conversation, which pays for it; "" if there was none. `live`: the
     conversation's model. Raises StoreUnavailable."""
     calls = list[LedgerEntry]()
-    auxiliary = AuxiliaryModel(
-        metering=metering,
-        purpose=purpose,
-        session=lambda: session,
-        live=lambda: live,
-        prefix=Prefix(),
-        charge=calls.append,
-    )
+    auxiliary = standing_alone(metering, purpose, session, live, calls.append)
     try:
         async with metering.clock.limit(_ASIDE_SECONDS):
             completed, _ = await auxiliary.completed(request)

@@ -15,7 +15,7 @@ from gateway.cli.program import Commands, ConfigOption, guarded, settings_of
 from gateway.domain.usage import usage_of
 
 if TYPE_CHECKING:
-    from gateway.agent.auxiliary import AuxiliaryModel
+    from gateway.agent.auxiliary import AuxiliaryModel, standing_alone
     from gateway.app.config import Config
     from gateway.domain.message import Message
     from gateway.domain.usage import LedgerEntry
@@ -111,8 +111,7 @@ class _Summariser:
 async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     """A run belongs to no conversation and may be compressed beside a running gateway, so no store is
     opened: spend caps, which are kept there, do not hold, and the person is told."""
-    from gateway.agent.auxiliary import AuxiliaryModel
-    from gateway.agent.caching import Prefix
+    from gateway.agent.auxiliary import standing_alone
     from gateway.agent.caps import Caps
     from gateway.agent.metering import Metering
     from gateway.app.build import Parts, build
@@ -141,13 +140,6 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
         system_prompt="",
     )
     ledger: list[LedgerEntry] = []
-    model = AuxiliaryModel(
-        metering=metering,
-        purpose="compression",
-        session=lambda: session,
-        live=lambda: models.main,
-        prefix=Prefix(),
-        charge=ledger.append,
-    )
+    model = standing_alone(metering, "compression", session, models.main, ledger.append)
     name = " or ".join(spec.name for spec in helpers)
     return _Summariser(name=name, model=model, clock=clock, aclose=gateway.settings.aclose, ledger=ledger)

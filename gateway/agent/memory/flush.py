@@ -14,8 +14,7 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct, field
 
-from gateway.agent.auxiliary import AuxiliaryModel
-from gateway.agent.caching import Prefix
+from gateway.agent.auxiliary import standing_alone
 from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.review import MOST_CHARS, Step, applied, review_of
 from gateway.agent.metering import Metering
@@ -163,15 +162,8 @@ class Flushes(Struct, frozen=True, kw_only=True):
         """Ask a model for the facts worth remembering in the messages from `start` on; nothing is changed. None if it
         could not be asked. `calls` takes the entries for the ledger."""
         scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
-        models = self.metering.models
-        auxiliary = AuxiliaryModel(
-            metering=self.metering,
-            purpose="memory",
-            session=lambda: session,
-            live=lambda: models.of(session),
-            prefix=Prefix(),
-            charge=calls.append,
-        )
+        live = self.metering.models.of(session)
+        auxiliary = standing_alone(self.metering, "memory", session, live, calls.append)
         memory = await self.memories.store.memory(scope)
         room = min(MOST_CHARS, auxiliary.context_length // _ROOM)
         redact = self.memories.redact
