@@ -15,7 +15,7 @@ from gateway.cli.program import Commands, ConfigOption, guarded, settings_of
 from gateway.domain.usage import usage_of
 
 if TYPE_CHECKING:
-    from gateway.agent.auxiliary import AuxiliaryModel, standing_alone
+    from gateway.agent.auxiliary import AuxiliaryModel
     from gateway.app.config import Config
     from gateway.domain.message import Message
     from gateway.domain.usage import LedgerEntry
