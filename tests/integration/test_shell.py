@@ -6,7 +6,7 @@ import asyncio
 import os
 import select
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,10 +35,8 @@ def context(chat: str = "c") -> ToolContext:
 
     key = SessionKey(platform="test", chat=chat)
     session = Session(id="s", key=key, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
-    nothing: Any = None
-    return ToolContext(
-        session=session, clock=SystemClock(), recall=recall, around=nothing, files=nothing, reminders=nothing
-    )
+    parts = dict.fromkeys(("around", "unindexed", "files", "memory", "reminders"), cast(Any, None))
+    return ToolContext(session=session, clock=SystemClock(), recall=recall, **parts)
 
 
 async def run(folder: Path, command: str, **how: Any) -> str:

@@ -41,7 +41,8 @@ def context(chat: str = "c") -> ToolContext:
     session = Session(id="s", key=key, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
     none: Any = None
     files: Any = NoFiles()
-    return ToolContext(session=session, clock=SystemClock(), recall=none, around=none, files=files, reminders=none)
+    parts = dict.fromkeys(("recall", "around", "unindexed", "memory", "reminders"), none)
+    return ToolContext(session=session, clock=SystemClock(), files=files, **parts)
 
 
 def commands(home: Path) -> BackgroundCommands:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -41,10 +41,8 @@ def search_of(server: SearchServer, *, key: str = KEY, clock: Clock | None = Non
 
 
 def context() -> ToolContext:
-    nothing: Any = None
-    return ToolContext(
-        session=nothing, clock=SystemClock(), recall=nothing, around=nothing, files=nothing, reminders=nothing
-    )
+    parts = ("session", "recall", "around", "unindexed", "files", "memory", "reminders")
+    return ToolContext(clock=SystemClock(), **dict.fromkeys(parts, cast(Any, None)))
 
 
 async def asked(server: SearchServer, **arguments: Any) -> str:

@@ -246,7 +246,9 @@ async def answer(make: Callable[[ToolHost], Tool | None], workspaces: Workspaces
         clock=SystemClock(),
         recall=nothing,
         around=nothing,
+        unindexed=nothing,
         files=files,
+        memory=nothing,
         reminders=nothing,
         turn="t1",
     )

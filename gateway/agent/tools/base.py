@@ -49,10 +49,6 @@ Unindexed = Callable[[], Awaitable[int]]
 """The number of messages that no search finds yet, because an upgrade's index is still being made."""
 
 
-async def _all_found() -> int:
-    return 0
-
-
 class LooksBack(Protocol):
     """What the tools for earlier messages ask for."""
 
@@ -173,10 +169,10 @@ class ToolContext(Struct, kw_only=True):
     clock: Clock
     recall: Recall
     around: Around
-    unindexed: Unindexed = _all_found
+    unindexed: Unindexed
     files: Files
     reminders: ReminderBook
-    memory: TurnMemory | None = None
+    memory: TurnMemory
     source: Source | None = None  # the person whom the turn answers
     polls: Polls | None = None
     delegate: Delegates | None = None

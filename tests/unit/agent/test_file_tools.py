@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -55,10 +55,8 @@ class Files:
 
 
 def context(files: Files) -> ToolContext:
-    nothing: Any = None
-    return ToolContext(
-        session=nothing, clock=ManualClock(), recall=nothing, around=nothing, files=files, reminders=nothing
-    )
+    parts = ("session", "recall", "around", "unindexed", "memory", "reminders")
+    return ToolContext(clock=ManualClock(), files=files, **dict.fromkeys(parts, cast(Any, None)))
 
 
 async def read(files: Files, **arguments: Any) -> str:
