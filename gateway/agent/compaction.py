@@ -307,7 +307,8 @@ class Hygiene(Struct, frozen=True):
         full = rules.threshold * conversation.spec.context_length
         if length < rules.max_messages and conversation.prompt_tokens() < full:
             return False
-        tried_at = _tried_at(conversation.fresh.announced)
+        marks = (mark for mark in conversation.fresh.announced if mark.startswith(_TRIED))
+        tried_at = next((int(mark.removeprefix(_TRIED)) for mark in marks), 0)
         grown = not tried_at or length >= tried_at + max(rules.min_messages, tried_at // 10)
         return grown and not conversation.engine.rests  # the loop has the built-in engine help out
 
@@ -327,10 +328,6 @@ class Hygiene(Struct, frozen=True):
         conversation.announce(_with_mark(conversation.fresh.announced, length))
         failure = report.outcome.error or "nothing could be compressed"
         return HygieneResult(failure=failure, technical=report.outcome.aborted)
-
-
-def _tried_at(announced: Collection[str]) -> int:
-    return next((int(mark.removeprefix(_TRIED)) for mark in announced if mark.startswith(_TRIED)), 0)
 
 
 def _with_mark(announced: Collection[str], length: int) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ class Gate(Struct, frozen=True, kw_only=True):
     async def ask(self) -> None:
         """Put all questions of the step to the person at once."""
         names = {
-            call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
+            call_id: self._name(call_id)
+            for call_id, question in self.asked.items()  # which is put for this call, and not for another one
+            if call_id not in self.results and question.of in ("", call_id)
         }
         turn = map(note_of, turn_in(self.conversation.newest_first()))
         people = {str(note["person"]) for note in turn if "person" in note}
@@ -95,10 +97,6 @@ class Gate(Struct, frozen=True, kw_only=True):
             raise
         if verdict != "approved":
             raise ToolDenied(DENIED if verdict == "denied" else UNANSWERED)
-
-    def _asks(self, call_id: str, question: Question) -> bool:
-        """Whether the question is put for this call, which has no result yet, and not for another one."""
-        return call_id not in self.results and question.of in ("", call_id)
 
     async def _store(self) -> None:
         left = [

@@ -106,7 +106,9 @@ class Plugged(Struct, kw_only=True):
     async def asked(self, session: Session, spec: ModelSpec, messages: Sequence[Message]) -> None:
         """`before_model`."""
         if self._has("before_model"):
-            await self._tell("before_model", Asked(session=session, model=spec.name, messages=_lent(messages)))
+            await self._tell(
+                "before_model", Asked(session=session, model=spec.name, messages=copy.deepcopy([*messages]))
+            )
 
     async def answered(self, session: Session, spec: ModelSpec, completed: Completed) -> None:
         """`after_model`."""
@@ -140,7 +142,7 @@ class Plugged(Struct, kw_only=True):
     async def compacting(self, session: Session, trigger: str, tokens: int, messages: Sequence[Message]) -> None:
         """`before_compaction`."""
         if self._has("before_compaction"):
-            moment = Compacting(session=session, trigger=trigger, tokens=tokens, messages=_lent(messages))
+            moment = Compacting(session=session, trigger=trigger, tokens=tokens, messages=copy.deepcopy([*messages]))
             await self._tell("before_compaction", moment)
 
     async def began(self, session: Session) -> None:
@@ -254,7 +256,3 @@ def _of(call: ToolCall) -> dict[str, Any]:
 
 def _replaced(moment: Moment, answer: Any) -> Moment:
     return replace(moment, text=answer.text) if isinstance(moment, Returned) else moment
-
-
-def _lent(messages: Sequence[Message]) -> Sequence[Message]:
-    return copy.deepcopy([*messages])

@@ -114,10 +114,6 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
 def _type(value: Any) -> str | list[str] | None:
     if isinstance(value, str):
         return value if value in _TYPES else None
@@ -150,5 +146,5 @@ _PLAIN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "type": _type, "title": _text, "description": _text, "format": _text, "default": _small, "const": _small,
     "enum": _choices, "required": _names, "minimum": _number, "maximum": _number, "exclusiveMinimum": _number,
     "exclusiveMaximum": _number, "minLength": _count, "maxLength": _count, "minItems": _count, "maxItems": _count,
-    "uniqueItems": _flag,
+    "uniqueItems": lambda value: value if isinstance(value, bool) else None,
 }  # fmt: skip

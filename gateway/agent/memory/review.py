@@ -154,7 +154,7 @@ def review_of(
         for message in turn:
             if is_request(message) and not note_of(message).get("withheld"):
                 source = source_of(message, session)
-                own = _said(message)
+                own = "" if note_of(message).get("merged") else own_words(message)  # without a compaction's notes
                 if source.message_id and source.message_id not in barred and own.strip():
                     sources.append(source)
                     read.append(of_turn)
@@ -176,11 +176,6 @@ def _is_trivial(sources: Sequence[Source]) -> bool:
         if len(said) >= _FEWEST_TERMS:
             return False
     return True
-
-
-def _said(message: Message) -> str:
-    """A person's own words, without notes that a compaction merged in front of them."""
-    return own_words(message) if not note_of(message).get("merged") else ""
 
 
 def _fitting(parts: Sequence[tuple[int, str]], room: int) -> list[tuple[int, str]]:

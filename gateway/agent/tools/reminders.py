@@ -120,7 +120,7 @@ class RemindersTool(Struct, frozen=True):
             return "\n".join(["Reminders:", *map(_line, await book.listed())])
         if action == "timezone":
             return f"The person's time zone is {zone}."
-        when = await _when(arguments, zone, now)
+        when = await asyncio.to_thread(_read, arguments, now, zone_named(zone) or UTC)
         if when is not None and when.rule is not None and self.question(arguments) is None:
             raise ToolError("What comes again can only be made by `create` or `change`.")
         if action == "create":
@@ -152,10 +152,6 @@ class RemindersTool(Struct, frozen=True):
             case "skip":
                 return await book.skip(number)
         return await book.resume(number)
-
-
-async def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
-    return await asyncio.to_thread(_read, arguments, now, zone_named(zone) or UTC)
 
 
 def _read(arguments: Mapping[str, Any], now: float, zone: tzinfo) -> When | None:
