@@ -16,7 +16,7 @@ from msgspec import Struct
 from adapters.discord import polls
 from adapters.discord.components import said as chosen
 from gateway.delivery.markdown.characters import length
-from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, Said, Source, straight
+from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, InboundKind, Said, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, cannot_read, card, flat, in_reply_to, listed
 from gateway.runtime.structs import replace
 
@@ -422,15 +422,18 @@ def person_of(data: Json) -> str:
     return str(_person(data)[0]["id"])
 
 
-def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: bool, waited_for: bool) -> Inbound:
-    """A slash command, as if a person had typed it. `waited_for`: Discord waits for its answer."""
+def command_inbound(
+    data: Json, place: Place, me: Me, text: str, kind: InboundKind = "message", *, private: bool, waited_for: bool
+) -> Inbound:
+    """A slash command, as if a person had typed it, or a press. `waited_for`: Discord waits for its answer."""
     author, member = _person(data)
     each = Interaction(id=data["id"], token=data["token"], private=private)
-    plain = event_id(me, place, f"c{data['id']}", author["id"])
+    plain = event_id(me, place, f"{'b' if kind == 'press' else 'c'}{data['id']}", author["id"])
     return Inbound(
         event_id=interaction_event(me, place, author["id"], each) if waited_for else plain,
         source=source(place, author, member if place.guild else {}),
         text=text,
+        kind=kind,
         sent_at=moment(data["id"]),
     )
 
@@ -438,16 +441,8 @@ def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: boo
 def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
     """A button that somebody pressed, or a menu or a form that they sent. Where the bot is not, what comes of it can
     only be shown as an answer to the press."""
-    author, member = _person(data)
-    each = Interaction(id=data["id"], token=data["token"], private=True)
-    plain = event_id(me, place, f"b{data['id']}", author["id"])
-    return Inbound(
-        event_id=interaction_event(me, place, author["id"], each) if is_elsewhere(data) else plain,
-        source=source(place, author, member if place.guild else {}),
-        text=chosen(data["data"]),
-        kind="press",
-        sent_at=moment(data["id"]),
-    )
+    text, elsewhere = chosen(data["data"]), is_elsewhere(data)
+    return command_inbound(data, place, me, text, "press", private=True, waited_for=elsewhere)
 
 
 def _person(data: Json) -> tuple[Json, Json]:

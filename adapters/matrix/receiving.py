@@ -259,7 +259,8 @@ class Receiver:
         mine = [each for each in state if each["type"] == "m.room.member" and each["state_key"] == self._server.user]
         by, direct, rule = mine[-1]["sender"], bool(mine[-1]["content"].get("is_direct")), self._settings.invitations
         said = Source(platform=codec.PLATFORM, chat=room, chat_type="direct", user=by)
-        if rule == "all" or room in self._expected or (rule == "allowed" and await self._admitted(said)):
+        welcome = rule == "all" or room in self._expected
+        if welcome or (rule == "allowed" and await is_admitted(self._clock, self.admits, said)):
             return await self._insist(lambda: self._rooms.join(room, by, direct=direct), _MOST_JOINS)
         log.info("invitation_declined", room=room, by=by)
         await self._insist(lambda: self._server.call("POST", "rooms", room, "leave", body={}))
@@ -343,7 +344,7 @@ class Receiver:
         rule = self._rule(where)
         if rule == "off":
             return None
-        admitted = await self._admitted(where)
+        admitted = await is_admitted(self._clock, self.admits, where)
         answered = await self._answered(room, event) if admitted and not amends else None
         if not (said or rule != "mention" or self._is_meant(event, answered)):
             return None
@@ -382,10 +383,6 @@ class Receiver:
         named = codec.answered_by(event)
         return (self._events.get(named) or await self._rooms.event(room.id, named)) if named else None
 
-    async def _admitted(self, where: Source) -> bool:
-        """Whether somebody may talk there: the server is asked for nothing because of a stranger."""
-        return await is_admitted(self._clock, self.admits, where)
-
     def _withdrawn(self, gone: str) -> Inbound | None:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
         if mine is not None and mine["sender"] == self._server.user:
@@ -405,13 +402,14 @@ class Receiver:
         if by == self._server.user or gone in self.redacted:
             return None
         source = codec.source(await self._insist(lambda: self._rooms.of(where)), by, None)
-        return Written(source, (f"{gone}/{by}",)).withdrawn if await self._admitted(source) else None
+        admitted = await is_admitted(self._clock, self.admits, source)
+        return Written(source, (f"{gone}/{by}",)).withdrawn if admitted else None
 
     async def _reacted(self, room: Room, event: Json) -> Inbound | None:
         """A reaction to a message of the bot's, which may press a button."""
         message, key = codec.reaction_of(event)
         where = codec.source(room, event["sender"], None)
-        if not await self._admitted(where):
+        if not await is_admitted(self._clock, self.admits, where):
             return None
         asked = self._events.get(message) or await self._rooms.event(room.id, message)
         if asked is not None:

@@ -541,13 +541,9 @@ class Server(Struct, kw_only=True):
         """What came before the entries of a chat: the conversation to which it went back, or whose rows went with
         a deleted one; None: it begins anew, or with its first words."""
         begun = next((each for each in reversed(state.entries) if each.place.endswith((ANEW, BACK))), None)
-        if begun is not None and not begun.place.endswith(BACK):
-            return None
-        if begun is None and state.more:
-            return None
-        first = begun or next(iter(state.entries), None)
-        present = _present(sessions, source)
-        if present is None:
+        first, present = begun or next(iter(state.entries), None), _present(sessions, source)
+        whole = state.more if begun is None else not begun.place.endswith(BACK)
+        if whole or present is None:
             return None
         said: Sequence[Word] = ()
         with suppress(SessionNotFound):  # it was forgotten just now
