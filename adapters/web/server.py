@@ -319,8 +319,7 @@ class Server(Struct, kw_only=True):
             return _sent_file(await self.views.workspace_file(source, unquote(raw)))
         frame = await self._frame(login, source)
         writes = frame.role != "reader"
-        title: str = ""
-        body: Child = None
+        body: Child
         aside: Child = None
         if path.startswith("/s/"):
             id_ = path.removeprefix("/s/")
