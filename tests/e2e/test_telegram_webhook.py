@@ -232,7 +232,7 @@ async def test_check_says_where_telegram_calls_and_what_went_wrong(
     anna = telegram.people.person("Anna")
 
     async def said(kind: Callable[..., TelegramBot]) -> list[tuple[bool | None, str]]:
-        bot = kind(settings_on(telegram, webhook=Webhook(**webhook)), clock=SystemClock())
+        bot = kind(settings_on(telegram, webhook=Webhook(**webhook)), host())
         try:
             found = await bot.probe()
         finally:

@@ -14,6 +14,7 @@ from adapters.telegram.webhook import WebhookAdapter
 from gateway.domain.adapter import MenuEntry
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
 from tests.chaos.launch import begin
+from tests.support.hosts import host
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Telegram's: none takes that long, however busy the machine
 
@@ -36,9 +37,9 @@ async def run(order: TelegramOrder) -> int:
         streaming="drafts" if order.drafts else "edits",
         webhook=webhook,
     )
-    kind = TelegramAdapter if order.port is None else WebhookAdapter
-    adapter: TelegramBot = kind(settings, clock=clock, patience=PATIENCE, menu=[MenuEntry(name="help", help="Help.")])
-    return await be_the_bot(order, adapter, clock)
+    kind: type[TelegramBot] = TelegramAdapter if order.port is None else WebhookAdapter
+    given = host(clock, menu=[MenuEntry(name="help", help="Help.")])
+    return await be_the_bot(order, kind(settings, given, patience=PATIENCE), clock)
 
 
 if __name__ == "__main__":
