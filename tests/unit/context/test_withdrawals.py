@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from gateway.context.instructions import found
@@ -34,8 +33,7 @@ def test_an_ordinary_request_ends_no_rule() -> None:
 
 
 def test_a_withdrawal_ends_its_rule() -> None:
-    missed = [(rule, said) for rule, said in ENDS if rule in left(rule, said)]
-    assert len(ENDS) - len(missed) >= 0.95 * len(ENDS), missed
+    assert [(rule, said) for rule, said in ENDS if rule in left(rule, said)] == []
 
 
 def test_words_about_its_subject_end_no_rule() -> None:
@@ -47,34 +45,6 @@ def test_short_prohibitions_are_rules_and_end() -> None:
     assert left("No emojis please.", "Thanks.") == ["No emojis please."]
     assert left("Ne me tutoie jamais.", "Merci.") == ["Ne me tutoie jamais."]
     assert left("Don't use semicolons in the code.", "Semicolons are okay now.") == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ("From now on, keep your answers short.", "Feel free to write longer answers again."),
-        ("Always cite the source.", "You can skip the source now."),
-        ("Nenne immer die Quelle.", "Die Quellen kannst du ab jetzt weglassen."),
-        ("Verwende keine Emojis.", "Emojis sind ab jetzt okay."),
-        ("Do not use slang.", "Slang is fine with me now."),
-        ("لا تستخدم الرموز التعبيرية.", "يمكنك استخدام الرموز التعبيرية مرة أخرى."),
-    ],
-)
-def test_a_permission_in_other_words_ends_its_rule(rule: str, said: str) -> None:
-    assert left(rule, "Thanks.") == [rule]
-    assert left(rule, said) == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ("Never send an email without asking me.", "You can send an email without asking me again."),
-        ("Never send an email without asking me.", "Stop asking me before you send an email."),
-        ("Don't mention the budget.", "The budget is fine now."),
-    ],
-)
-def test_a_word_about_the_rule_itself_ends_it(rule: str, said: str) -> None:
-    assert left(rule, said) == []
 
 
 def since(rule: str, *said: Message) -> str:
