@@ -20,6 +20,7 @@ from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import TelegramServer, User
 from tests.emulators.telegram.people import PIXEL
+from tests.support.fast_clock import FastClock
 from tests.support.telegram_live import Bot, on_telegram
 
 
@@ -60,7 +61,8 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with TelegramServer(limits=None) as telegram, LlmServer(lambda body: Reply(text="seen")) as model:
+    telegram = TelegramServer(limits=None, clock=FastClock())
+    async with telegram, LlmServer(lambda body: Reply(text="seen")) as model:
         found = World(tmp_path, telegram, model)
         yield found
         assert telegram.violations == []
