@@ -240,7 +240,7 @@ async def test_a_pause_that_discord_asks_for_is_kept(
 
 @pytest.mark.parametrize("seconds", [15.0, 35.0])  # waited for, and put off
 async def test_a_pause_for_all_is_kept_by_all_but_interactions(tmp_path: Path, seconds: float) -> None:
-    gate, clock = Gate(), FastClock(pace=10.0)
+    gate, clock = Gate(), FastClock(pace=20.0)
     async with DiscordServer(Settings(identify_every=0), limits=None, clock=clock) as discord:
         anna = discord.people.person("Anna")
         guild = discord.people.guild("Choir", anna)

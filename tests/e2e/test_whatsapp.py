@@ -276,28 +276,30 @@ async def test_a_list_turns_its_pages(tmp_path: Path, whatsapp: WhatsAppServer, 
         assert "◂" in whatsapp.of_bot(anna)[-1].buttons
 
 
-async def test_what_failed_comes_again_where_that_helps_and_else_is_marked(
-    tmp_path: Path, whatsapp: WhatsAppServer, anna: Person
-) -> None:
-    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
-        anna.failing = [131000, 131056]
-        whatsapp.delivery.faults.add(LoseAnswer(), method="webhook statuses")  # so Meta tells of it twice
-        asked = bot.says("zero")
-        await bot.until_shown("echo: zero")
-        assert whatsapp.of_bot(anna)[-1].quotes == asked.id
-        anna.failing = [131000] * 9
-        asked = bot.says("for ever")
-        await bot.until(lambda: asked.signs == {"bot": "⚠️"})
-        assert len(anna.failing) == 5
-        anna.failing = []
-        anna.blocked = True
-        asked = bot.says("one")
-        await bot.until(lambda: asked.signs == {"bot": "⚠️"})
-        assert bot.shown() == ["echo: zero"]
-        anna.blocked = False
-        whatsapp.faults.add(Flood(), method="messages")
-        bot.says("two")
-        await bot.until(lambda: "echo: two" in bot.shown())
+async def test_what_failed_comes_again_where_that_helps_and_else_is_marked(tmp_path: Path) -> None:
+    clock = FastClock(pace=30.0)  # a minute of pauses, and no answer that takes long
+    async with WhatsAppServer(limited=False, clock=clock) as whatsapp:
+        anna = whatsapp.person("Anna")
+        async with on_whatsapp(tmp_path, whatsapp, anna, patience=300.0) as bot:
+            anna.failing = [131000, 131056]
+            whatsapp.delivery.faults.add(LoseAnswer(), method="webhook statuses")  # so Meta tells of it twice
+            asked = bot.says("zero")
+            await bot.until_shown("echo: zero")
+            assert whatsapp.of_bot(anna)[-1].quotes == asked.id
+            anna.failing = [131000] * 9
+            asked = bot.says("for ever")
+            await bot.until(lambda: asked.signs == {"bot": "⚠️"})
+            assert len(anna.failing) == 5
+            anna.failing = []
+            anna.blocked = True
+            asked = bot.says("one")
+            await bot.until(lambda: asked.signs == {"bot": "⚠️"})
+            assert bot.shown() == ["echo: zero"]
+            anna.blocked = False
+            whatsapp.faults.add(Flood(), method="messages")
+            bot.says("two")
+            await bot.until(lambda: "echo: two" in bot.shown())
+        assert [str(each) for each in whatsapp.violations] == []
 
 
 async def test_each_kind_of_what_cannot_be_read_is_told_once(
