@@ -101,19 +101,6 @@ async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(
         assert await live.tip() is None
 
 
-async def test_status_without_and_with_a_session(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        assert (
-            await live.ask("/status")
-            == "Nothing is running.\nThere is no session yet. Your next message starts a session."
-        )
-        await live.ask("hello")
-        tip = await live.tip()
-        assert tip is not None
-        status = f"Nothing is running.\nThis session has 2 messages and uses the model fake. Its id is {tip.id}."
-        assert await live.ask("/status") == status
-
-
 async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         assert "empty" in await live.ask("/context")
@@ -146,33 +133,6 @@ async def test_the_prompt_and_the_tools_are_counted_again_once_counts_are_exact(
     assert again == exact
     assert rough[0] > exact[0]
     assert rough[1] - rough[0] > exact[1] - exact[0]
-
-
-async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:
-    model = FakeModel(in_turn(*(Say(text="hi", prompt=tokens) for tokens in (1_000, 2_000, 3_000))))
-    async with running(tmp_path, model=model) as live:
-        assert await live.ask("/usage") == "Last 24 hours, in this chat: 0 calls, 0 tokens in, 0 out, $0.00"
-        await live.ask("hello")
-        await live.ask("/new")
-        await live.ask("hello")
-        lines = (await live.ask("/usage")).splitlines()
-        assert lines[0] == "This session: 1 call, 2,000 tokens in, 3 out, $0.00"
-        assert lines[1] == "Last 24 hours, in this chat: 2 calls, 3,000 tokens in, 6 out, $0.00"
-        assert len(lines) == 2
-        await live.ask("/model other")
-        await live.ask("hello")
-        lines = (await live.ask("/usage")).splitlines()
-        assert {line.partition(" call")[0] for line in lines[2:]} == {"  fake: 2", "  other: 1"}
-
-
-async def test_usage_counts_what_a_session_was_before_it_was_condensed(tmp_path: Path) -> None:
-    async with running(tmp_path) as live:
-        for number in range(8):
-            await live.ask(f"message {number} " + "with quite some words in it " * 60)
-        before = (await live.ask("/usage")).splitlines()[0]
-        assert before.startswith("This session: 8 calls, ")
-        assert "Compressed" in await live.ask("/compress")
-        assert (await live.ask("/usage")).splitlines()[0].startswith("This session: 9 calls, ")
 
 
 async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> None:
