@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from adapters.api.hooks import findings
 from adapters.api.platform import HookSettings
 from adapters.api.signing import Unsigned, check, data_in, names_of
 from adapters.api.templates import MOST, filled
@@ -116,3 +117,17 @@ def test_a_secret_of_fewer_than_twelve_characters_is_refused() -> None:
     assert HookSettings.model_validate({"secret": "x" * 12}).secret.get_secret_value() == "x" * 12
     with pytest.raises(ValidationError, match="must have 12 characters or more"):
         HookSettings.model_validate({"secret": "x" * 11})
+
+
+@pytest.mark.parametrize(("served", "ok"), [(("telegram",), True), (("slack",), False)])
+@pytest.mark.parametrize("do", ["show", "ask"])
+def test_a_check_says_where_a_hook_leads_and_whether_anybody_is_there(
+    served: tuple[str, ...], ok: bool, do: Any
+) -> None:
+    hook = HookSettings(secret=SECRET, chat="telegram:5", do=do)
+    (found,) = findings({"house": hook}, "https://bot.example", served)
+    verb = "shows it in" if do == "show" else "asks the agent in"
+    begin = f"https://bot.example/hook/house, signed as {hook.signature}, {verb} telegram:5"
+    assert found.detail.startswith(begin)
+    assert ("Legato does not serve telegram here" in found.detail) is not ok
+    assert found.ok is ok

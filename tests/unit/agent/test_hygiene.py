@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -84,3 +86,36 @@ def test_a_window_that_is_compressed_above_the_mark_is_not_called_full_before() 
 
 def test_a_compression_that_is_as_near_as_the_next_message_is_not_announced() -> None:
     assert told_in(4_096, 3_000, 3_133) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "changed", "error", "failure"),
+    [
+        (0.0, True, "", ""),
+        (0.0, False, "", "nothing could be compressed"),
+        (0.0, False, "no model", "no model"),
+        (1_000.0, True, "", "it took longer than"),
+    ],
+)
+async def test_a_pass_that_won_nothing_is_not_made_again_before_the_conversation_has_grown(
+    clock: ManualClock, seconds: float, changed: bool, error: str, failure: str
+) -> None:
+    fresh = SimpleNamespace(announced=("half", "hygiene-tried-at:5"))
+    talk = cast(
+        Any, SimpleNamespace(length=100, fresh=fresh, announce=lambda marks: setattr(fresh, "announced", marks))
+    )
+    report = SimpleNamespace(changed=changed, outcome=SimpleNamespace(error=error, aborted=bool(error)))
+
+    async def run(_: object, trigger: str) -> Any:
+        assert trigger == "hygiene"
+        await clock.sleep(seconds)
+        return report
+
+    passing = asyncio.ensure_future(Hygiene(HygieneRules(), clock, enabled=True).run(talk, Mock(run=run)))
+    await clock.advance(seconds)
+    result = await passing
+    assert (result.failure or "").startswith(failure)
+    assert bool(result.failure) is bool(failure)
+    assert (result.report is report) is not bool(failure)
+    assert result.technical is bool(error)
+    assert fresh.announced == ("half", "hygiene-tried-at:100" if failure else "hygiene-tried-at:5")
