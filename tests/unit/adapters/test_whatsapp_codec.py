@@ -231,3 +231,10 @@ async def test_what_may_have_been_sent_is_told_from_what_was_not(
     with pytest.raises(AdapterError) as raised:
         await calls("POST", "9/messages", {"a": 1})
     assert type(raised.value) is error
+
+
+@pytest.mark.parametrize(("status", "again"), [(499, False), (500, True), (503, True)])
+def test_what_whatsapp_could_not_do_is_tried_again(status: int, again: bool) -> None:
+    with pytest.raises(AdapterError) as raised:
+        refuse({"code": 1_000_000, "message": "odd"}, status)
+    assert isinstance(raised.value, DeliveryRefused) is not again

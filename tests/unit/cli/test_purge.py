@@ -100,6 +100,13 @@ async def test_of_what_is_old_only_words_go(clock: ManualClock) -> None:
     kept.forgetter.forget_own.assert_not_awaited()
 
 
+async def test_of_a_person_only_older_words_go_from_a_group(clock: ManualClock) -> None:
+    kept = Kept(GROUP)
+    assert await kept.go(Purge(person=ANNA, before=5.0), clock) == {"messages": 1}
+    assert kept.forgetter.forget_said_by.await_args.kwargs == {"before": 5.0}
+    kept.forgetter.forget_own.assert_not_awaited()
+
+
 @pytest.mark.parametrize("text", ["", "anna", "telegram:", ":7"])
 def test_a_person_has_a_platform_and_an_id(text: str) -> None:
     assert person_named("telegram:7:8") == ("telegram", "7:8")
