@@ -106,6 +106,8 @@ async def test_what_was_taken_away_again_is_not_told(place: Place) -> None:
 async def test_the_last_five_signs_count_and_each_is_told_once(place: Place) -> None:
     await place.react(" ".join(f"+{sign}" for sign in "abcdefa"))
     assert (await place.hear("x")).startswith("[Anna reacted c d e f a to:")
+    await place.react(f"+{'s' * 41}")
+    assert f" {'s' * 40} to:" in await place.hear("y")
 
 
 async def test_a_message_that_was_not_taken_leaves_them_for_the_next(place: Place) -> None:
