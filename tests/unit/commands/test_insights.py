@@ -86,4 +86,4 @@ async def test_other_spans_are_refused(call: Calling, days: str) -> None:
 @pytest.mark.parametrize(("days", "said"), [("1", "1 day"), ("365", "365 days")])
 async def test_nothing_was_used(call: Calling, days: str, said: str) -> None:
     ledger(call)
-    assert await call(f"/insights {days}") == f"No model was used in the last {said}."
+    assert await call(f"/insights {days}") == f"I used no model in the last {said}."

@@ -50,8 +50,8 @@ async def test_an_admin_sees_servers_and_logs_in_alone(call: Calling) -> None:
     assert told.endswith("\n/mcp login mail ADDRESS")
     assert await call("/mcp login mail https://back?a=b c", "boss") == "You are logged in. mail has 2 tools."
     servers.mcp.came_back.assert_awaited_once_with("mail", "https://back?a=b c")
-    assert await call("/mcp logout mail", "boss") == "Logged out of mail."
-    assert await call("/mcp logout mail", "boss", "group") == "Nobody was logged in to mail."
+    assert await call("/mcp logout mail", "boss") == "I logged out of mail."
+    assert await call("/mcp logout mail", "boss", "group") == "I was not logged in to mail."
     assert (await call("/mcp login", "boss")).startswith("mail has 2 tools.")
     assert [each.value for each in await _names(call.context("/mcp"))] == ["login mail", "logout mail"]
 

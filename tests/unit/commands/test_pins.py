@@ -80,7 +80,7 @@ async def test_in_a_group_a_rule_is_one_line_and_says_whose_it_is(call: Calling)
         ("/unpin 4", ["a", "b", "c"], "There is no pin number 4."),
         ("/unpin 0", ["a", "b", "c"], "There is no pin number 0."),
         ("/unpin d", ["a", "b", "c"], "Give the number of the pin to remove, for example: /unpin 2\n1. a"),
-        ("/pin 2", ["a", "b", "c"], "A pin is a rule in words."),
+        ("/pin 2", ["a", "b", "c"], "Write the rule in words after /pin."),
     ],
 )
 async def test_rules_go_by_number_or_by_their_words(call: Calling, command: str, left: list[str], told: str) -> None:
@@ -106,7 +106,7 @@ async def test_another_attempt_at_a_removal_removes_no_more(call: Calling) -> No
         (MOST_PINS - 1, "one more", 10**6, ""),
         (0, "x" * (LONGEST_PIN + 1), 10**6, f"at most {LONGEST_PIN} characters, but this one has 501"),
         (0, "x" * LONGEST_PIN, 10**6, ""),
-        (0, "my key is s3cret", 10**6, "a password or a key"),
+        (0, "my key is s3cret", 10**6, "a password or key"),
         (0, "one", 1_000, f"may take {int(1_000 * PINS_SHARE)} tokens"),
     ],
 )

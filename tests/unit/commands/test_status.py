@@ -39,7 +39,7 @@ async def test_a_turn_says_what_it_does_and_for_how_long(call: Calling) -> None:
     running = turn(call, phase="running tools", tools=("shell",))
     await call.clock.advance(90.0)
     assert (await call("/status")).splitlines()[0] == (
-        "I have worked for 90 s: running tools (shell), step 1. /stop ends my work."
+        "I have been working for 90 s: running tools (shell), step 1. /stop ends my work."
     )
     running.phase, running.step, running.again_at = "thinking", 3, 94.5
     assert "thinking, step 3. The model did not answer, so I try again in 5 s. /stop" in await call("/status")
@@ -51,7 +51,7 @@ async def test_a_turn_of_another_process_and_what_waits_is_told(call: Calling) -
     await call.clock.advance(120.0)
     lines = (await call("/status")).splitlines()
     assert lines[0] == "I am working on a message that came 2 min ago. /stop ends my work."
-    assert lines[1] == "Messages that wait for an answer: 2."
+    assert lines[1] == "Messages that are waiting for an answer: 2."
 
 
 async def test_the_session_its_helpers_and_open_questions_are_told(call: Calling) -> None:
@@ -65,16 +65,16 @@ async def test_the_session_its_helpers_and_open_questions_are_told(call: Calling
     call.background.running.return_value = [SimpleNamespace(name="build", at=now - 5.0)]
     call.agents.mcp.troubled.return_value = [("mail", "away")]
     assert (await call("/status")).splitlines()[1:] == [
-        "I wait for your /approve or /deny:",
+        "I am waiting for your /approve or /deny:",
         "1. Do 1?",
-        "A helper works for 60 s: look it up",
+        "A helper has been working for 60 s: look it up",
         "Running in the background: build, for 5 s. /stop all ends them.",
         "This session has 1 message and uses the model large. Its id is s1.",
-        "I compressed it 2 times. I still keep every word.",
+        "I compressed this session 2 times, and still keep every word.",
     ]
     assert (await call("/status", "boss")).endswith("\nThe MCP server mail is away.")
     call.store.tip.return_value = new_session("s1", compaction_count=1)
-    assert "I compressed it once." in await call("/status")
+    assert "I compressed this session once" in await call("/status")
 
 
 @pytest.mark.parametrize(

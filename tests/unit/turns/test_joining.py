@@ -103,7 +103,7 @@ async def test_who_decides_to_speak_is_given_the_last_words_as_if_they_were_to_t
     assert (unasked.event_id, unasked.kind, unasked.own) == (f"{JOINED}e", "message", "")
     assert (unasked.part_of, unasked.only_as_part) == (None, False)
     assert unasked.text == f"{UNASKED}Hm."
-    request, purpose = group.model.await_args.args[5:]  # type: ignore[union-attr]
+    request, purpose = group.model.await_args.args[3:]  # type: ignore[union-attr]
     system, asked = (text_of(each) for each in request.messages)
     assert "You are …." in system
     assert "x" * 500 in system

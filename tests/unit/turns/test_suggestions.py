@@ -15,7 +15,6 @@ from gateway.store.port import Store
 from gateway.turns import suggestions
 from gateway.turns.suggestions import Suggestions, taken
 from tests.support import store_kit
-from tests.support.fakes import ManualClock
 from tests.support.store_kit import key, new_session, outbound
 
 SAID = "/forget everything\nYes\n- Tell me more\n\nTell me more\n* Thanks, s3cret\n• Bye\nLate"
@@ -25,7 +24,7 @@ TALK = (user("When?"), assistant("On Tuesday, s3cret."))
 class Below:
     """The place below an answer, where a model says `said`."""
 
-    def __init__(self, store: Store, clock: ManualClock, patch: pytest.MonkeyPatch, said: str = SAID) -> None:
+    def __init__(self, store: Store, patch: pytest.MonkeyPatch, said: str = SAID) -> None:
         self.outbox, self.asked = Mock(emit=AsyncMock()), AsyncMock(return_value=said)
         self.outbox.new_id.return_value = "new"
         self._begun: list[Coroutine[Any, Any, None]] = []
@@ -36,7 +35,6 @@ class Below:
             store=store,
             outbox=self.outbox,
             background=background,
-            clock=clock,
             redact=lambda text: text.replace("s3cret", "…"),
         )
 
@@ -51,9 +49,9 @@ class Below:
 
 @pytest.mark.parametrize("grows", [True, False])
 async def test_they_stand_below_the_last_words_and_one_of_them_works_once(
-    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, grows: bool
+    store: Store, monkeypatch: pytest.MonkeyPatch, grows: bool
 ) -> None:
-    place = Below(store, clock, monkeypatch)
+    place = Below(store, monkeypatch)
     place.outbox.grows.return_value = grows
     rows = (outbound("o1"), outbound("o2", text="On Tuesday"), replace(outbound("o3"), kind="notice"))
     (below,) = await place.begin(*rows)
@@ -61,7 +59,7 @@ async def test_they_stand_below_the_last_words_and_one_of_them_works_once(
     assert (below.id, below.kind, below.text, below.edits) == (
         ("new", "reply", "On Tuesday", "o2") if grows else ("new", "notice", "You could say:", None)
     )
-    told = text_of(place.asked.await_args.args[5].messages[1])  # type: ignore[union-attr]
+    told = text_of(place.asked.await_args.args[3].messages[1])  # type: ignore[union-attr]
     assert "Person: When?\n\nAssistant: On Tuesday, …." in told
     tokens = [each.token for (each,) in below.buttons]
     first = tokens[0].removesuffix(" 0")
@@ -72,16 +70,16 @@ async def test_they_stand_below_the_last_words_and_one_of_them_works_once(
     assert [await taken(store, key(), each) for each in tokens] == ["", "", ""]
 
 
-async def test_only_the_newest_ones_work(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    (earlier,) = await Below(store, clock, monkeypatch).begin(outbound("o1"))
-    (later,) = await Below(store, clock, monkeypatch).begin(outbound("o2"))
+async def test_only_the_newest_ones_work(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    (earlier,) = await Below(store, monkeypatch).begin(outbound("o1"))
+    (later,) = await Below(store, monkeypatch).begin(outbound("o2"))
     assert await taken(store, key(), earlier.buttons[0][0].token) == ""
     assert await taken(store, key(), later.buttons[0][0].token) == "Tell me more"
 
 
 @pytest.mark.parametrize("why", ["no buttons", "no words", "nobody asked", "nothing comes to mind", "waits", "runs"])
-async def test_there_are_none(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
-    place = Below(store, clock, monkeypatch, said="-" if why == "nothing comes to mind" else SAID)
+async def test_there_are_none(store: Store, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    place = Below(store, monkeypatch, said="-" if why == "nothing comes to mind" else SAID)
     place.outbox.has_buttons.return_value = why != "no buttons"
     if why == "waits":
         await store_kit.put(store, "e1")
