@@ -183,7 +183,8 @@ class Log(Struct, kw_only=True):
                 (row.kind == "command" or row.file) and (row.answers or "").endswith(UNSEEN)
             ):
                 continue
-            if row.kind == "notice" and row.created_at < waited.get(row.answers or "", -inf):  # that it waits
+            late = row.answers in behind or row.created_at < waited.get(row.answers or "", -inf)
+            if row.kind == "notice" and late:  # that it waits, which stands below the message
                 continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id, behind=row.answers in behind), row))
@@ -512,18 +513,21 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     """What tools did, folded: each with what was said before it, what it was given, and its result."""
     if known is not None and known.made_of == worked:
         return known
-    names = list(dict.fromkeys(each.tool for each in worked.deeds))
-    runs = [each.tool for each in worked.deeds if each.result is None]
-    told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
-    count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
-    failed = [each for each in worked.deeds if each.failed]
-    how = f" · {f'{len(failed)} ' if len(worked.deeds) > 1 else ''}failed"
-    summary = [icon("tool"), el("span", told, count), el("span", how, class_="failed") if failed else None]
+    calls = [each for each in worked.deeds if each.tool]
+    names = list(dict.fromkeys(each.tool for each in calls))
+    runs = [each.tool for each in calls if each.result is None]
+    told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}" if names else "Thoughts"
+    count = f" · {len(calls)} calls" if len(calls) > len(names) else ""
+    failed = [each for each in calls if each.failed]
+    how = f" · {f'{len(failed)} ' if len(calls) > 1 else ''}failed"
+    sign = icon("tool" if calls else "spark")
+    summary = [sign, el("span", told, count), el("span", how, class_="failed") if failed else None]
     if len(worked.deeds) == 1:
         (deed,) = worked.deeds
-        fold = el("details", el("summary", summary, el("code", _brief(deed))), _before(deed), _given(deed))
+        brief = el("code", _brief(deed)) if calls else None
+        fold = el("details", el("summary", summary, brief), _before(deed), _given(deed) if calls else None)
     else:
-        deeds = [el("li", _before(each), _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
+        deeds = [el("li", _before(each), _deed(each) if each.tool else None) for each in worked.deeds[-_MOST_DEEDS:]]
         fold = el("details", el("summary", summary), el("ol", deeds))
     return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
 
@@ -542,7 +546,8 @@ def _deed(deed: Deed) -> Html:
 
 
 def _before(deed: Deed) -> Child:
-    return el("p", linked(deed.words), class_="plain", dir="auto") if deed.words else None
+    said = (("plain thoughts", deed.thoughts), ("plain", deed.words))
+    return [el("p", linked(words), class_=kind, dir="auto") for kind, words in said if words]
 
 
 def _given(deed: Deed) -> Child:

@@ -223,7 +223,7 @@ class Asking(Struct, kw_only=True):
         self._told = not conversation.fresh.announced and self._home is not None and spec.place == self._home.place
         if (plugged := self.fitting.plugged) is not None:
             await plugged.asked(session, spec, request.messages)
-        text, begun, completed, most = "", False, None, longest(max_tokens)
+        text, begun, thought, completed, most = "", False, False, None, longest(max_tokens)
         asked_at = self.metering.clock.monotonic()
         enter = partial(self._enter, conversation)
         call = self.metering.call(spec, request, session, self.purpose, enter, least=least)
@@ -245,7 +245,10 @@ class Asking(Struct, kw_only=True):
                     completed = self._said_once(event) if event.stop == "length" else event
                 else:
                     self.observer.alive()
-                    text = text if isinstance(event, ReasoningDelta) else ""
+                    thinks = isinstance(event, ReasoningDelta)
+                    if thinks and not thought:
+                        self.observer.phase("reasoning")
+                    text, thought = text if thinks else "", thinks or thought
                     begun = bool(text) and begun
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)

@@ -18,10 +18,18 @@ from gateway.domain.message import ToolCall
 from gateway.store.records import SignalKind
 
 Phase = Literal[
-    "starting", "fetching files", "compacting", "thinking", "running tools", "waiting for your yes or no", "finishing"
+    "starting",
+    "fetching files",
+    "compacting",
+    "thinking",
+    "reasoning",
+    "running tools",
+    "waiting for your yes or no",
+    "finishing",
 ]
 
 
+_READ_AS: Final = {"compacting": "compressing", "reasoning": "thinking"}  # the words that people read for them
 _LONGEST_GIVEN: Final = 60  # characters of what a tool was given
 
 
@@ -65,8 +73,8 @@ class RunningTurn(Struct, kw_only=True):
     @property
     def doing(self) -> str:
         """The present phase, with the tools that run."""
-        if self.phase == "compacting":
-            return "compressing"  # the one word that people read for it
+        if word := _READ_AS.get(self.phase):
+            return word
         return f"{self.phase} ({', '.join(self.running)})" if self.running else self.phase
 
     def pause(self, now: float) -> float:

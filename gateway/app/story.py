@@ -119,7 +119,8 @@ class _Tree:
         return said_in(own[-1]) if own else ""
 
     def deeds(self, redact: Callable[[str], str]) -> Mapping[str, Sequence[Deed]]:
-        """What tools did for the present requests, by their events. A turn may continue after a compaction."""
+        """What tools did for the present requests, and what was thought, by their events. A turn may continue after a
+        compaction."""
         found: dict[str, dict[str, Deed]] = {}
         for session in reversed(list(self._path())):
             messages = self._transcripts[session.id]
@@ -127,6 +128,10 @@ class _Tree:
             event = ""
             for message in messages:
                 event = note_of(message).get("event", "") if is_request(message) else event
+                thoughts = redact(_cut(message.get("reasoning_content", "")))
+                if thoughts and "tool_calls" not in message:
+                    deed = Deed(tool="", arguments="", result="", thoughts=thoughts)
+                    found.setdefault(event, {})[_name(message)] = deed
                 for at, call in enumerate(message.get("tool_calls", ())):
                     result = results.get(call["id"])
                     found.setdefault(event, {})[call["id"]] = Deed(
@@ -134,6 +139,7 @@ class _Tree:
                         arguments=redact(_readable(call["function"]["arguments"])),
                         result=None if result is None else redact(_cut(result)),
                         words="" if at else _cut(text_of(message).strip()),
+                        thoughts="" if at else thoughts,
                         failed=result is not None and _FAILED.match(result) is not None,
                     )
         return {event: tuple(each.values()) for event, each in found.items()}

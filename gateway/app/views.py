@@ -41,7 +41,6 @@ from gateway.domain.chat import OWN, Inbound, KeptFile, Outbound, OutboundKind, 
 from gateway.domain.memory import scope_of
 from gateway.domain.message import (
     Message,
-    is_request,
     is_summary,
     last_requests,
     note_of,
@@ -166,19 +165,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             written=usage.output_tokens,
             usd=None if None in costs else sum(filter(None, costs)),
             seconds=ended - begun,
-            thoughts=self._context(source).redact(await self._thoughts(key, event_id)),
         )
-
-    async def _thoughts(self, key: SessionKey, event_id: str) -> str:
-        """What models thought before they answered a message; "": they did not tell."""
-        for session in await self.store.sessions(key, _MOST_TOLD):
-            asked, thoughts = "", list[str]()
-            for message in await self.store.transcript(session):
-                asked = note_of(message).get("event", "") if is_request(message) else asked
-                thoughts += [message.get("reasoning_content", "")] if asked == event_id else []
-            if told := "\n\n".join(filter(None, thoughts)):
-                return told
-        return ""
 
     async def since(self, source: Source, event_id: str) -> int:
         ctx = self._context(source)

@@ -69,12 +69,14 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 class Deed(Struct, frozen=True, kw_only=True):
-    """A call of a tool; `result` None: it runs. `words`: what the model said before it."""
+    """A call of a tool; `result` None: it runs. `words`: what the model said before it, and `thoughts`, what it thought
+    before, as far as it tells. `tool` "": it called none."""
 
     tool: str
     arguments: str
     result: str | None
     words: str = ""
+    thoughts: str = ""
     failed: bool = False
 
 
@@ -95,7 +97,7 @@ class Story(Struct, frozen=True, kw_only=True):
 
 class Spent(Struct, frozen=True, kw_only=True):
     """What an answer took: the models that were asked for it, with their calls, tokens and cost (`usd` None: no price
-    is known), the seconds from the message to its last words, and what the models thought, as far as they tell."""
+    is known), and the seconds from the message to its last words."""
 
     models: tuple[str, ...]
     calls: int
@@ -104,7 +106,6 @@ class Spent(Struct, frozen=True, kw_only=True):
     written: int
     usd: float | None
     seconds: float
-    thoughts: str = ""
 
 
 class ModelLine(Struct, frozen=True, kw_only=True):

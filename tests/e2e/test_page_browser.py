@@ -439,15 +439,13 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         gate.open()
         await expect(me.locator(".sources a")).to_have_attribute("href", "https://history.example.org/rome")
         await expect(me.locator(".sources")).to_contain_text("1 · history.example.org")
-        await expect(fold.locator("p")).to_have_text("I will write it.")
+        await expect(fold.locator("p")).to_have_text(["Rome needs a <tent>.", "I will write it."])
         assert await fold.locator("pre").all_inner_texts() == [
             "path: list.md\ncontent: tent <b>",
             "Wrote list.md (8 bytes).",
         ]
         await me.get_by_label("What this answer took").click()
         await expect(me.locator(".spent")).to_contain_text("Calls of a model")
-        await me.get_by_text("Show what the model thought").click()
-        await expect(me.locator(".spent details")).to_contain_text("Rome needs a <tent>.")
         assert not (await Axe().run(me)).response["violations"]
         await me.reload()
         await equals_reload(me)
@@ -642,6 +640,27 @@ async def test_an_answer_is_copied_as_markdown_and_read_aloud(tmp_path: Path, ch
         assert await me.evaluate("navigator.clipboard.readText()") == "a <b>\n\n\n*question*"
         await context.close()
         assert wrong == []
+
+
+async def test_what_a_model_thought_stands_folded_above_its_answer(tmp_path: Path, chromium: Browser) -> None:
+    answers = FakeModel(in_turn(Say(text="plain"), Say(text="thought over", thoughts="Is <it> so?")))
+    async with page(tmp_path, model=answers) as live, person(chromium, live) as me:
+        await say(me, "one")
+        await expect(me.locator("#log .reply")).to_contain_text("plain")
+        await say(me, "two")
+        fold = me.locator(".deeds summary", has_text="Thoughts")
+        await fold.click()
+        await expect(me.locator(".deeds p")).to_have_text("Is <it> so?")
+        await fold.click()
+        await expect(me.locator("#log .reply")).to_have_count(2)
+        assert [await each.get_attribute("class") for each in await me.locator("#log article").all()] == [
+            "said",
+            "reply",
+            "said",
+            "deeds",
+            "reply",
+        ]
+        await equals_reload(me)
 
 
 async def test_an_earlier_answer_is_made_again_and_nothing_is_lost(tmp_path: Path, chromium: Browser) -> None:

@@ -14,7 +14,16 @@ from msgspec import Struct
 from gateway.domain.message import ToolCall, text_of
 from gateway.domain.notes import TITLE_REQUEST, without_quotes
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
+from gateway.providers.base import (
+    Completed,
+    ModelEvent,
+    ModelRequest,
+    ModelSpec,
+    ReasoningDelta,
+    Restarted,
+    StopReason,
+    TextDelta,
+)
 from gateway.providers.offline.model import is_memory_request, is_summary_request
 from gateway.runtime.structs import replace
 
@@ -178,6 +187,8 @@ class FakeModel(Changing):
             self.specs.append(spec)
             answer = self.script(spec, request)
         self.changed()
+        if answer.thoughts:
+            yield ReasoningDelta(text=answer.thoughts)
         if answer.broken:
             yield TextDelta(text=answer.broken)
             yield Restarted(broke_off=True)

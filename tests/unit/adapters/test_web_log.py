@@ -199,8 +199,8 @@ async def test_what_is_said_during_an_answer_stands_below_it_until_its_turn_come
     chat._shown.append(busy)
     now = await log.state(chat, WHO, 80, first, [chat._said[1], busy])
     placed = sorted([*now.entries, draft], key=lambda entry: entry.place)
-    assert [entry.id for entry in placed] == ["s1", "a1", "s2", "n2", "s3"]
-    assert ["Waits until" in entry.html for entry in placed] == [False, False, True, False, True]
+    assert [entry.id for entry in placed] == ["s1", "a1", "s2", "s3"]
+    assert ["Waits until" in entry.html for entry in placed] == [False, False, True, True]
     chat.ended_ones, ends = {"s1"}, answer("a1", NOON + 9)
     chat._shown.append(ends)
     now = await log.state(chat, WHO, 80, now, [ends])

@@ -83,6 +83,19 @@ def test_a_result_says_whether_its_tool_failed(result: str, failed: bool) -> Non
     assert deed.failed is failed
 
 
+def test_what_was_thought_stands_before_a_call_or_alone() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    called, answered = assistant("", [call], id="t"), assistant("done", id="a")
+    messages = [
+        user("words", id="1", event="e-1"),
+        {**called, "reasoning_content": "the secret first"},
+        tool_result("c", "seen", id="r"),
+        {**answered, "reasoning_content": "now I know"},
+    ]
+    deeds = story_of([session("s1", 1)], {"s1": messages}, redact).deeds["e-1"]
+    assert [(each.tool, each.thoughts) for each in deeds] == [("look", "the *** first"), ("", "now I know")]
+
+
 def test_an_edit_has_versions_at_the_question_and_another_answer_has_them_at_the_answer() -> None:
     transcripts: dict[str, list[Message]] = {
         "s1": [user("pears", id="1", event="e-1"), assistant("one", id="a1")],
