@@ -8,18 +8,23 @@ from adapters.web.markup import Html, el
 from gateway.domain.views import LineageLink, WindowShares
 
 _WIDE = 640
+_PARTS = ("system", "memory", "rules", "tools", "summary", "conversation")
 _CHAIN: int = 92  # from one session of a lineage to the next
+
+
+def part_of(name: str) -> str:
+    """The class of a part of the window: each kind has its colour, whichever others are there."""
+    return f"part-{_PARTS.index(name.split()[0])}"
 
 
 def bar(shares: WindowShares) -> Html:
     """What fills the window, and where compaction comes."""
     parts: list[Html] = []
     at = 0.0
-    for number, (_, tokens) in enumerate(shares.parts):
+    for name, tokens in shares.parts:
         width = 100 * max(0, tokens) / shares.window
-        parts.append(
-            el("rect", x=f"{at:.2f}", width=f"{min(width, 100 - at):.2f}", height=8, class_=f"part part-{number}")
-        )
+        wide = f"{min(width, 100 - at):.2f}"
+        parts.append(el("rect", x=f"{at:.2f}", width=wide, height=8, class_=f"part {part_of(name)}"))
         at = min(100.0, at + width)
     if shares.threshold and shares.automatic:
         mark = 100 * shares.threshold / shares.window

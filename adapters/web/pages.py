@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from adapters.web.charts import bar, columns, lineage, meter
+from adapters.web.charts import bar, columns, lineage, meter, part_of
 from adapters.web.icons import icon
 from adapters.web.log import (
     END,
@@ -29,7 +29,7 @@ from adapters.web.log import (
 )
 from adapters.web.markup import Child, Html, el, folded, hidden, joined, section, submit
 from adapters.web.platform import LARGEST_FILE
-from adapters.web.rendering import LARGEST, verbatim
+from adapters.web.rendering import verbatim
 from adapters.web.shares import Share
 from gateway.domain import views
 from gateway.domain.adapter import MenuEntry
@@ -521,8 +521,10 @@ def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
     return el("div", icon(picture), el("p", told), el("small", hint), action, class_="bare")
 
 
-def _address(each: views.Word) -> str:
-    return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
+def _address(each: views.Word, words: str = "") -> str:
+    """Where a message is read; a browser goes to these words in it, and marks them."""
+    at = f":~:text={quote(words, safe='').replace('-', '%2D')}" if words else ""
+    return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}{at}"
 
 
 def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
@@ -540,7 +542,7 @@ def spent(took: views.Spent | None) -> Child:
     if took is None:
         return el("p", "Legato no longer keeps the details of this answer.")
     price = "no price is known" if took.usd is None else f"${took.usd:,.4f}" if took.usd else "free"
-    rows: list[tuple[str, Child]] = [
+    rows = [
         ("Model", ", ".join(took.models) or "no model was asked"),
         ("Cost", price),
         ("Tokens read", f"{took.read:,}" + (f", {took.cached:,} of them from the cache" if took.cached else "")),
@@ -548,9 +550,6 @@ def spent(took: views.Spent | None) -> Child:
         ("Seconds", f"{took.seconds:.1f}"),
         ("Calls of a model", f"{took.calls}"),
     ]
-    if took.thoughts:
-        told = el("p", cut(took.thoughts, LARGEST), class_="plain", dir="auto")
-        rows.append(("Thoughts", el("details", el("summary", "Show what the model thought"), told)))
     return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
 
 
@@ -638,13 +637,21 @@ def search(query: str, found: Sequence[tuple[views.Word, str]]) -> Child:
             "a",
             el("span", el("b", title, dir="auto"), el("small", f"{WHO[each.role]} · ", near, moment(each.at))),
             el("span", snippet, dir="auto"),
-            href=_address(each),
+            href=_address(each, first),
         )
         for each, title in sorted(found, key=lambda each: -_words_in(each[0].text, pattern))
+        for first in [_first(each.text, pattern)]
         for snippet in [_snippet(each.text, pattern)]
         for near in ["similar words · " if len(snippet) == 1 else None]
     ]
     return [form, el("ul", [el("li", item) for item in items], class_="found")]
+
+
+def _first(text: str, pattern: re.Pattern[str] | None) -> str:
+    """The first word that matches, to its end, as a browser looks for it; "" for none."""
+    if pattern is None or (first := pattern.search(text)) is None:
+        return ""
+    return first[0] + (re.match(r"[a-z]*", text[first.end() :], re.IGNORECASE) or [""])[0]
 
 
 def _words_in(text: str, pattern: re.Pattern[str] | None) -> int:
@@ -681,11 +688,19 @@ def window(
     return [
         section("The window", _shares(shares), _present(frame) if writes and shares is not None else None),
         section("Compressions", [_pass(each, writes=writes) for each in passes] or el("p", none)),
-        section("Rules", _pins(pins, writes=writes)),
+        section("Rules", _pins(pins, writes=writes), _adding(frame, "Add a rule", "/pin", "Answer in short sentences")),
         section("Memory", _memory(memory, frame if writes else None)),
-        section("Reminders", _reminders(reminders, frame if writes else None)),
+        section(
+            "Reminders",
+            _reminders(reminders, frame if writes else None),
+            _adding(frame, "Add a reminder", "/remind", "tomorrow at 9 call the landlord"),
+        ),
         section("Shared links", links) if any(links) else None,
     ]
+
+
+def _adding(frame: Frame, label: str, command: str, hint: str) -> Child:
+    return worded(frame, label, command, hint=hint) if frame.role != "reader" else None
 
 
 def _present(frame: Frame) -> Html:
@@ -703,10 +718,10 @@ def _shares(shares: views.WindowShares | None) -> Child:
     if shares is None:
         return el("p", "The window is empty. Your next message starts the chat.")
     rows = [
-        el("tr", el("td", el("span", class_=f"key part-{number}"), name), el("td", f"{tokens:,}", class_="right"))
-        for number, (name, tokens) in enumerate(shares.parts)
+        el("tr", el("td", el("span", class_=f"key {part_of(name)}"), name), el("td", f"{tokens:,}", class_="right"))
+        for name, tokens in shares.parts
     ]
-    whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
+    whole = el("tr", el("th", "total"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
     left = max(0, shares.threshold - shares.used)
     when = f"I compress this chat at {shares.threshold:,} tokens. About {left:,} tokens are left."
     if not (shares.threshold and shares.automatic):
@@ -764,7 +779,7 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
         )
         for text in pins
     ]
-    return _facts(items, "There are no rules yet. /pin sets a rule for every answer.", "ol")
+    return _facts(items, "There are no rules yet. A rule holds for every answer.", "ol")
 
 
 def _facts(items: Sequence[Html], none: str, kind: str = "ul") -> Html:
@@ -796,7 +811,7 @@ def _reminders(reminders: Sequence[views.Coming], frame: Frame | None) -> Child:
         )
         for each in reminders
     ]
-    return _facts(items, "There are no reminders yet. /remind makes a reminder.")
+    return _facts(items, "There are no reminders yet.")
 
 
 def workspace(seen: views.WorkspaceView | None, *, writes: bool) -> Child:

@@ -112,7 +112,7 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowSh
     rows = [
         ("system prompt", prompt - pinned - memory),
         *([("memory", memory)] if memory else []),
-        *([(f"pins ({len(pins)})", pinned)] if pins else []),
+        *([(f"rules ({len(pins)})", pinned)] if pins else []),
         ("tools", conversation.overhead - prompt),
         *([("summary", summary)] if summary else []),
         ("conversation", conversation.stored.tokens - summary),

@@ -347,7 +347,7 @@ async def test_they_wait_for_the_running_turn_and_are_in_the_one_behind_it(tmp_p
 async def test_the_report_of_the_last_call_is_corrected_by_what_they_take(tmp_path: Path) -> None:
     async def used() -> int:
         drawn = await live.ask("/context")
-        assert ("  pins (1)  " in drawn) == bool(await rules(live))
+        assert ("  rules (1)  " in drawn) == bool(await rules(live))
         return int(drawn.partition("~")[2].partition(" of 32,000")[0].replace(",", ""))
 
     # Without tools, whose schemas would change the ratio of what is reported and what is counted.

@@ -37,7 +37,7 @@ def shares(*parts: int, threshold: int = 75, automatic: bool = True) -> WindowSh
     return WindowShares(
         window=100,
         used=sum(parts),
-        parts=tuple((f"part {number}", tokens) for number, tokens in enumerate(parts)),
+        parts=tuple(zip(("system prompt", "memory", "rules (1)", "tools"), parts, strict=False)),
         threshold=threshold,
         automatic=automatic,
         messages=2,
@@ -99,12 +99,13 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
     for said in (
         "The window is empty",
         "I have not compressed this chat.",
-        "There are no rules yet. /pin sets",
+        "There are no rules yet. A rule holds",
         "I remember nothing yet.",
         "There are no reminders yet.",
     ):
         assert said in empty
-    assert "<button" not in empty
+    assert "Add a rule" in empty
+    assert "Compress now" not in empty
     assert "Shared links" not in empty
 
 
@@ -157,6 +158,13 @@ def test_what_was_found_stands_in_a_line_with_the_words_marked(query: str, text:
     html = joined(search(query, [(replace(LOST, text=text), "A talk")]))
     assert '<b dir="auto">A talk</b>' in html
     assert f'<span dir="auto">{shown}</span>' in html
+
+
+def test_a_hit_leads_to_its_word_in_the_message() -> None:
+    links = []
+    for text in ("the harbour-trains go", "by meaning alone", "去维也纳的火车"):
+        links += re.findall(r'#m-[^"]*', joined(search("train 火车", [(replace(LOST, text=text), "A talk")])))
+    assert [each.partition(":~:text=")[2] for each in links] == ["trains", "", "%E7%81%AB%E8%BD%A6"]
 
 
 def test_exact_finds_stand_before_similar_ones() -> None:
