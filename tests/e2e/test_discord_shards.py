@@ -61,4 +61,4 @@ async def test_too_few_are_told_of(tmp_path: Path) -> None:
         anna = discord.people.person("Anna")
         async with on_discord(tmp_path, discord, anna, connected=False, rules={"shards": 1}) as bot:
             await bot.until_ended()
-            assert "Set adapters.discord.shards to auto" in (bot.gateway.failure or "")
+            assert "Set adapters.discord.shards to auto" in (bot.gateway.readers.failure or "")

@@ -193,8 +193,10 @@ async def test_a_wrong_token_ends_the_program_with_a_sentence(
 ) -> None:
     async with live(tmp_path, discord, anna, connected=False, token=f"{discord.token}x") as bot:
         await bot.until_ended()
-        assert bot.gateway.failure is not None
-        assert bot.gateway.failure.startswith("Discord does not know this bot's token. Reset the token at https://")
+        assert bot.gateway.readers.failure is not None
+        assert bot.gateway.readers.failure.startswith(
+            "Discord does not know this bot's token. Reset the token at https://"
+        )
 
 
 # -- sending --------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ async def test_where_nobody_may_talk_nothing_is_begun_and_a_full_lane_says_so(tm
     async with running(tmp_path, adapter=adapter, model=FakeModel()) as live:
         with pytest.raises(UserError, match="nobody who may talk"):
             await told(live, event("x"))
-        with pytest.raises(UserError, match="not served"):
+        with pytest.raises(UserError, match="not switched on here"):
             await told(live, event("x", to=ChatAddress(platform="other", chat="c")))
         await live.quiet()
         assert live.model.requests == []

@@ -162,9 +162,9 @@ async def test_a_rule_in_view_joins_the_prompt_at_the_next_compaction(tmp_path: 
         for number in range(3):
             await live.ask(f"and {number}")
         assert told(live) == []
-        assert "pins" not in await live.ask("/context")
+        assert "rules (" not in await live.ask("/context")
         await live.ask("/compress")
-        assert re.search(r"pins \(2\)", await live.ask("/context"))
+        assert re.search(r"rules \(2\)", await live.ask("/context"))
         await live.ask("go on")
         assert told(live) == [f"1. {rule}", f"2. {other}"]
         await live.ask("Always round to cents")

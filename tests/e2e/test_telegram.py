@@ -376,7 +376,7 @@ async def test_an_odd_answer_about_the_menu_does_not_end_the_program(tmp_path: P
     async with on_telegram(tmp_path, telegram, anna) as bot:
         bot.says("hello")
         await bot.until_shown("echo: hello")
-        assert bot.gateway.failure is None
+        assert bot.gateway.readers.failure is None
 
 
 async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(
@@ -388,7 +388,7 @@ async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(
     )
     async with on_telegram(tmp_path, telegram, anna) as bot:
         await bot.until_ended()
-        assert "@BotFather" in (bot.gateway.failure or "")
+        assert "@BotFather" in (bot.gateway.readers.failure or "")
 
 
 async def test_a_reply_that_cannot_be_laid_out_in_time_is_shown_as_it_was_written(

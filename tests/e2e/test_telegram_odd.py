@@ -116,7 +116,7 @@ async def test_a_method_that_the_server_does_not_know_leaves_the_token_alone(
     async with on_telegram(tmp_path, telegram, anna) as bot:
         bot.says("hello")
         await bot.until_shown("echo: hello")
-        assert bot.gateway.failure is None
+        assert bot.gateway.readers.failure is None
 
 
 @pytest.mark.parametrize("previews", [False, True])

@@ -222,7 +222,7 @@ async def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path: Path, tele
         webhook = {"url": f"http://127.0.0.1:{port}/", "host": "127.0.0.1", "port": port}
         async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
             await bot.until_ended()
-            assert f"cannot listen at 127.0.0.1:{port}" in (bot.gateway.failure or "")
+            assert f"cannot listen at 127.0.0.1:{port}" in (bot.gateway.readers.failure or "")
     assert telegram.cloud.webhook.target is None
 
 

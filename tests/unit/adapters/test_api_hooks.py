@@ -129,5 +129,5 @@ def test_a_check_says_where_a_hook_leads_and_whether_anybody_is_there(
     verb = "shows it in" if do == "show" else "asks the agent in"
     begin = f"https://bot.example/hook/house, signed as {hook.signature}, {verb} telegram:5"
     assert found.detail.startswith(begin)
-    assert ("Legato does not serve telegram here" in found.detail) is not ok
+    assert ("telegram is not switched on here" in found.detail) is not ok
     assert found.ok is ok

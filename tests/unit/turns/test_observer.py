@@ -81,7 +81,7 @@ async def test_what_it_is_at_is_shown_with_the_pause_of_a_model(watched: Watched
     await clock.advance(2.0)
     watched.observer.pausing(4.9)
     shown = [call.args[1:] for call in watched.platform.working.call_args_list]
-    assert shown == [("thinking", 0.0), ("thinking", 4.9)]
+    assert [(doing.words, pause) for doing, pause in shown] == [("thinking", 0.0), ("thinking", 4.9)]
     assert watched.turn.alive_at == 2.0
     watched.reply.stand_in.assert_not_called()
     watched.observer.pausing(5.0)
