@@ -349,8 +349,13 @@ class Log(Struct, kw_only=True):
             about = event if last.get(event) == each.id else None
             article = _article(_KINDS[each.role], WHO[each.role], each.at or None, body, about=about)
             items.append(el("li", article, id=f"m-{each.id}", data_event=each.event or None))
-            if each.event in deeds:
-                done = [replace(deed, words="") for deed in deeds[each.event]]  # they stand among the messages
+            # Their words stand among the messages. Thoughts may tell of a person's memory: a stranger sees none.
+            done = [
+                replace(deed, words="", thoughts=deed.thoughts if own else "")
+                for deed in deeds.get(each.event, ())
+                if own or deed.tool
+            ]
+            if done:
                 items.append(el("li", _worked(Worked(id=each.event, deeds=done), "", None).html))
         return el("ol", items, class_="log")
 

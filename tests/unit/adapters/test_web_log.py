@@ -13,7 +13,7 @@ from adapters.web.log import Log, cut
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
-from gateway.domain.views import Branch, Deed, Said, Story, Views
+from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
@@ -70,6 +70,15 @@ async def test_what_the_model_said_before_each_tool_stands_where_its_calls_are_u
         chat.told = Story(deeds={"s1": deeds})
         entry = (await Log(aside=at_once).state(cast(Views, chat), WHO, 80)).entries[1]
         assert re.findall(r'<p class="plain" dir="auto">(.*?)</p>', entry.html) == [each.words for each in deeds]
+
+
+async def test_a_stranger_is_shown_no_thoughts() -> None:
+    deed = Deed(tool="look", arguments="", result="seen", thoughts="She is ill.")
+    deeds = {"s1": [deed, Deed(tool="", arguments="", result="", thoughts="So I am kind.")]}
+    words = [Word(session_id="s", id="1", role="user", text="hello", at=NOON, event="s1")]
+    own, shared = [await Log(aside=at_once).words(words, deeds, own=own) for own in (True, False)]
+    assert [each in own for each in ("She is ill.", "So I am kind.", "Used look")] == [True, True, True]
+    assert [each in shared for each in ("She is ill.", "So I am kind.", "Used look")] == [False, False, True]
 
 
 async def test_an_address_in_what_a_person_said_is_a_link() -> None:
