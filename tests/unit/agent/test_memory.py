@@ -106,6 +106,10 @@ def test_a_step_that_a_crash_repeats_changes_nothing_more() -> None:
     for _ in range(2):
         memory, _ = edit(2).add(memory, "person", "Owns a boat")
     assert len(memory.facts) == 2
+    once, _ = edit(3).replace(memory, "Lisbon", "Lives in Porto")
+    twice, said = edit(3).replace(once, "Lisbon", "Lives in Porto")
+    assert twice == once
+    assert "remembered already" in said
 
 
 def test_what_comes_back_after_a_change_holds_again() -> None:
