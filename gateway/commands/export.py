@@ -19,6 +19,7 @@ from gateway.runtime.errors import SessionNotFound, ToolError, UserError
 _FORMATS: Final = {"": "md", "markdown": "md", "md": "md", "jsonl": "jsonl"}
 _MIME: Final = {"md": "text/markdown", "jsonl": "application/jsonl"}
 _SHOWN: Final = 12_000  # characters of an export that a platform without files is shown
+_MOST_ANCESTORS: Final = 1_000  # sessions: a damaged chain may lead back to its beginning
 _USAGE: Final = (
     "/export gives you this conversation as Markdown, and /export jsonl gives it as JSON lines for programs."
 )
@@ -55,7 +56,7 @@ async def export(ctx: CommandContext) -> str:
 async def originals(ctx: CommandContext, session: Session) -> list[Message]:
     """All that was said in a conversation, in order: for each summary, the messages that were compressed into it."""
     chain = [session]
-    while chain[0].parent_id is not None:
+    while chain[0].parent_id is not None and len(chain) < _MOST_ANCESTORS:
         try:
             chain.insert(0, await ctx.store.session(chain[0].parent_id))
         except SessionNotFound:

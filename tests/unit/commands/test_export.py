@@ -94,6 +94,12 @@ async def test_what_went_before_in_another_conversation_or_is_gone_is_not_in_it(
     assert "\none\n" not in chain.sent[2]
 
 
+async def test_a_chain_that_leads_back_to_its_beginning_is_followed_to_an_end(call: Calling) -> None:
+    chain = Chain(call)
+    chain.sessions["s1"] = new_session("s1", end_reason="compression", parent_id="s2")
+    assert "holds 4 messages" in await call("/export")
+
+
 async def test_where_no_file_is_shown_the_text_is_unless_it_is_too_long(call: Calling) -> None:
     chain = Chain(call)
     chain.files.send.side_effect = ToolError("No files here.")
