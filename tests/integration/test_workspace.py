@@ -262,7 +262,7 @@ async def answer(make: Callable[[ToolHost], Tool | None], workspaces: Workspaces
 async def test_a_search_finds_names_and_lines_and_leaves_out_what_nobody_looks_for(
     workspaces: Workspaces, workspace: Workspace
 ) -> None:
-    for path in ("a.py", "lib/needle.txt", "node_modules/a.py", ".git/config", "out/keep.py"):
+    for path in ("a.py", "lib/needle.txt", "node_modules/a.py", ".git/config", "out/keep.py", "target/a.py"):
         write(workspace, path, "first\nthe NEEDLE in a haystack\n")
     (workspace.folder / "picture.bin").write_bytes(b"\0needle haystack")
     os.mkfifo(workspace.folder / "pipe")
@@ -279,7 +279,13 @@ async def test_a_search_finds_names_and_lines_and_leaves_out_what_nobody_looks_f
     assert (await answer(search_files, workspaces, pattern="^f", path="node_modules")) == "node_modules/a.py:1: first"
     assert await answer(search_files, workspaces, words="nowhere") == "[nothing matches]"
     listed = (await answer(list_files, workspaces)).splitlines()
-    assert {"node_modules/ (left out)", "link (a link)", "pipe (no file)", "lib/needle.txt (31 bytes)"} <= set(listed)
+    assert {
+        "node_modules/ (left out)",
+        "target/ (left out)",
+        "link (a link)",
+        "pipe (no file)",
+        "lib/needle.txt (31 bytes)",
+    } <= set(listed)
     assert not any(line.startswith((".git/c", "node_modules/a")) for line in listed)
     with pytest.raises(ToolError, match="The workspace has no nowhere"):
         await answer(list_files, workspaces, path="nowhere")
