@@ -11,16 +11,18 @@ from typing import Any, BinaryIO, Final
 from gateway.app.imports.past import Tally
 from gateway.runtime.errors import UserError
 
-_LONGEST: Final = 32_000_000  # characters of an element
+_LONGEST: Final = 128_000_000  # characters of an element
 _CHUNK: Final = 1 << 18
 _BETWEEN: Final = re.compile(r"[ \t\r\n,]*+")
-_BROKEN: Final = "The file was cut off or damaged in the middle of a conversation. Get a complete export."
+_BROKEN: Final = (
+    "The import ended at a conversation that was cut off, is damaged or larger than 128 MB. Get a complete export."
+)
 _DECODER: Final = json.JSONDecoder()
 
 
 def elements(file: BinaryIO, tally: Tally) -> Iterator[Any]:
-    """The elements of an array, or the one object. Raises UserError if the file is neither, ends too early or is
-    damaged; what was read before is given first."""
+    """The elements of an array, or the one object. Raises UserError if the file is neither, ends too early, is
+    damaged or holds an element that is too long; what was read before is given first."""
     held = _Held(file, tally)
     first = held.first()
     if first == "{":  # one conversation

@@ -10,9 +10,11 @@ from typing import Any, BinaryIO, Final
 
 from gateway.app.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 from gateway.domain.message import Message
+from gateway.runtime.errors import UserError
 
 _SAID: Final = ("user", "assistant", "tool")
 _INSTRUCTING: Final = ("system", "developer")
+_LONGEST: Final = 128_000_000  # bytes of a line
 _PART: Final = 5_000  # messages of a session that are held at once: a longer one comes in parts
 _PART_TEXT: Final = 8_000_000  # characters of these
 
@@ -71,8 +73,10 @@ def _past(session: str, name: str, part: int, messages: tuple[Message, ...], tal
 
 
 def _lines(file: BinaryIO, tally: Tally) -> Iterator[Mapping[str, Any]]:
-    for line in file:
+    while line := file.readline(_LONGEST):
         tally.read += len(line)
+        if len(line) == _LONGEST:
+            raise UserError("The import ended at a line larger than 128 MB. Give a file with one message on each line.")
         text = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not text:
             continue

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.app.imports import Past, Tally, read, size_of
+from gateway.app.imports import Past, Tally, jsonl, read, size_of
 from gateway.app.imports.past import moment, paired
 from gateway.domain.message import Message, note_of, text_of
 from gateway.runtime.errors import UserError
@@ -421,6 +421,14 @@ def state(
 
 def row(session: str, role: str, content: str | None, at: float, **more: Any) -> dict[str, Any]:
     return {"session_id": session, "role": role, "content": content, "timestamp": at, **more}
+
+
+def test_a_line_that_does_not_end_is_not_held_whole(
+    brought: Callable[[str, Any], Brought], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "_LONGEST", 1_000)
+    with pytest.raises(UserError, match="a line larger than"):
+        brought("jsonl", '{"role": "user", "content": "' + "x" * 2_000)
 
 
 def test_a_compressed_lineage_is_one_conversation(tmp_path: Path, brought: Callable[[str, Any], Brought]) -> None:
