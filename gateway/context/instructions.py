@@ -63,12 +63,6 @@ def found(message: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(f"[{by}] {said}" if by else said for by, said in told))[:_EACH]
 
 
-def own_sentences(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (its speaker, "" for nobody named; the plain sentence) for each sentence of a person's own words."""
-    if is_request(message):
-        yield from read(ends(own_words(message), EDGE), _QUOTE, sentences)
-
-
 def of(message: Mapping[str, Any]) -> list[str]:
     """Return the sentences that the host noted when the message was stored, or those of a fresh search."""
     noted = note_of(message).get("instructions")

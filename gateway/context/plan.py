@@ -26,7 +26,7 @@ from gateway.context.policy import (
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
 from gateway.context.readable import Call, Calls, sources
-from gateway.context.standing import Instruction, carried, with_later
+from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import Extracted, extract
 from gateway.context.timelines import Saying
@@ -185,7 +185,7 @@ def make_plan(
         archive=found.archive.grown(middle),
         chapters=found.chapters,
         table_room=table_room,
-        standing=with_later(carried(found.standing, told, kept[layout.head_end :]), middle),
+        standing=carried(found.standing, told, kept[layout.head_end :]),
         facts=facts.carried(found.facts, middle),
         sayings=found.sayings,
         before=before,

@@ -14,34 +14,29 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from gateway.context.instructions import TIMES, of, own_sentences, parted, permits, stands, withdraws
+from gateway.context.instructions import TIMES, of, parted, permits, stands, withdraws
 from gateway.context.listing import Room
 from gateway.context.readable import said_at, well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.patterns import late, table, words
 from gateway.runtime.redaction import Redact
-from gateway.runtime.structs import replace
 
 MOST: Final = 64  # instructions that are kept
 SHARE: Final = 0.18  # of a summary's room: the most that they take
 HEADING: Final = section(INSTRUCTIONS, "").rstrip()
 _KEEP: Final = "Sentences of the people here that hold for good, word for word; keep to each."
 _KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is bound."
-_READ: Final = 400  # newest messages that are read for words about an instruction
-_LATER: Final = 120  # characters of such words
 _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 
 class Instruction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A sentence that holds for good. `by`: its author, if several people talk, who is also the only one that it binds.
-    `at`: when it was said, in seconds since the epoch; 0.0 if unknown. `later`: the newest words of its author about
-    the same thing, which may take it back in a way that no pattern knows."""
+    `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
 
     text: Annotated[str, Meta(min_length=1)]
     by: str = ""
     at: float = 0.0
-    later: str = ""
 
     @property
     def line(self) -> str:
@@ -71,21 +66,6 @@ def carried(
     return held[-MOST:]
 
 
-def with_later(held: Sequence[Instruction], middle: Sequence[Message]) -> list[Instruction]:
-    """The instructions, each with the newest words of its author in the `middle` about the same thing. Whoever reads
-    the notes decides what they mean. A rule to ask first has none, because people allow one case of it."""
-    subjects = {each: _begun(_about(each.text).words - _META) for each in held if not _ASKS_FIRST.search(each.text)}
-    later: dict[Instruction, str] = {}
-    for message in middle[-_READ:] if subjects else ():
-        for by, said in own_sentences(message):
-            words = _begun(frozenset(_telling(said))) if len(said) <= _LATER else frozenset()
-            named = [each for each, about in subjects.items() if 2 * len(words & about) >= max(1, len(about))]
-            if named and not stands(said):
-                at = said_at(message)
-                later |= {each: said for each in named if each.by == by and each.at < at}
-    return [replace(each, later=later[each]) if each in later else each for each in held]
-
-
 def ended(transcript: Sequence[Message], said: Message) -> list[Instruction]:
     """Return the instructions of a transcript that a message after it takes back."""
     if not any(withdraws(parted(sentence)[1]) for sentence in of(said)):
@@ -102,11 +82,8 @@ def listed(standing: Sequence[Instruction], redact: Redact, room: Room) -> str:
     if not standing:
         return ""
     opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
-    left, newest = room.below(opening), standing[::-1]
-    lines = [*takewhile(partial(left.takes, end=1), (f"- {redact(each.line)}" for each in newest))]
-    for place, each in enumerate(newest[: len(lines)]):
-        words = redact(f" – said since: “{each.later}”") if each.later else ""
-        lines[place] += words if left.takes(words) else ""
+    left = room.below(opening)
+    lines = [*takewhile(partial(left.takes, end=1), (f"- {redact(each.line)}" for each in reversed(standing)))]
     return "\n".join([opening, *reversed(lines)]) if lines else ""
 
 
