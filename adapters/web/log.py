@@ -26,7 +26,7 @@ from adapters.web.markup import Child, Html, el, joined, link, linked, submit
 from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Button, Outbound, Source
-from gateway.domain.turn import STOPPED
+from gateway.domain.turn import BUSY, STOPPED
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
@@ -184,7 +184,7 @@ class Log(Struct, kw_only=True):
             ):
                 continue
             late = row.answers in behind or row.created_at < waited.get(row.answers or "", -inf)
-            if row.kind == "notice" and late:  # that it waits, which stands below the message
+            if row.kind == "notice" and row.text == BUSY and late:  # which stands below the message
                 continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id, behind=row.answers in behind), row))
@@ -331,7 +331,7 @@ class Log(Struct, kw_only=True):
         kept, event, last = list[tuple[Word, str]](), "", dict[str, str]()
         for each in found:
             event = each.event or event
-            folded = event in deeds
+            folded = any(deed.tool for deed in deeds.get(event, ()))
             text = without_calls(each.text) if folded and each.role == "assistant" else each.text
             if (folded and each.role == "tool") or (each.role == "assistant" and not text.strip()):
                 continue

@@ -18,6 +18,7 @@ from gateway.domain.settings import Count, Flag, Seconds, Section
 BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
 STOPPED: Final = "Stopped before the answer was finished."  # then a person can have it go on
+BUSY: Final = "I am still working on your earlier message. Your new message comes next."
 OVERHEARD: Final = 50  # messages of a group that the model is shown with one to the bot, where no rule says otherwise
 _READ: Final = 4_000  # characters of a message in which the bot's names are looked for
 # Part of a word, as far as one can see: Chinese, Japanese, Thai and their neighbours put no spaces between words, and

@@ -24,7 +24,7 @@ from gateway.turns.limits import TurnTime
 log = structlog.get_logger(__name__)
 
 _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
-_ASKS: Final = ("starting", "thinking", "finishing")  # phases that only ask the model
+_ASKS: Final = ("starting", "thinking", "reasoning", "finishing")  # phases that only ask the model
 
 
 @cache  # to hold an adapter against three Protocols takes longer than a word takes to be shown

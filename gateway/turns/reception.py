@@ -25,7 +25,7 @@ from gateway.domain.approval import Approval
 from gateway.domain.chat import SAYS, Inbound, Outbound, Source
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CALLED, CORRECTED
-from gateway.domain.turn import BusyMode, TurnRules
+from gateway.domain.turn import BUSY, BusyMode, TurnRules
 from gateway.people.approvals import NOT_CHOSEN, NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
@@ -56,7 +56,6 @@ _UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot
 _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
 
 GIVEN_UP = "I could not read your last message. Please put it another way."
-BUSY = "I am still working on your earlier message. Your new message comes next."
 ASKING = "I am still waiting for your yes or no: answer y or n. Your new message waits for your answer."
 ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. Your new message waits for your answer."
 ASKING_WORDS = "I am still waiting for your answer: write it, or send /deny. Your new message waits for your answer."

@@ -11,9 +11,9 @@ from gateway.app.config.models import ToolSettings
 from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
-from gateway.domain.turn import SessionSettings, TurnSettings
+from gateway.domain.turn import BUSY, SessionSettings, TurnSettings
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
-from gateway.turns.reception import ASKING, BUSY
+from gateway.turns.reception import ASKING
 from tests.support.asking import CommandContext, results, scene
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Gate, KillAt, Say, echo, in_turn, running

@@ -13,10 +13,10 @@ from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
-from gateway.domain.turn import STOPPED, SessionSettings
+from gateway.domain.turn import BUSY, STOPPED, SessionSettings
 from gateway.store.sqlite.backend import SqliteStore
 from gateway.turns.limits import INTERRUPTED
-from gateway.turns.reception import BUSY, PASSED_ON
+from gateway.turns.reception import PASSED_ON
 from gateway.turns.turn import COMPACTION_STOPPED, KEPT_ASIDE
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (

@@ -14,13 +14,12 @@ from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.message import text_of
 from gateway.domain.notes import JOIN_REQUEST, TALK, without_quotes
 from gateway.domain.quoting import CALLED, UNASKED
-from gateway.domain.turn import SessionSettings, TurnRules, TurnSettings
+from gateway.domain.turn import BUSY, SessionSettings, TurnRules, TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.store.port import Documents
 from gateway.store.records import Arrival
 from gateway.turns.overheard import Overheard
-from gateway.turns.reception import BUSY
 from tests.emulators.discord import DiscordServer, Kind, Settings
 from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.matrix.codec import ENCRYPTED
-from gateway.domain.turn import TurnSettings
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY, TurnSettings
 from tests.emulators.faults import LoseAnswer
 from tests.emulators.matrix import MatrixServer, text_in
 from tests.support.matrix_live import on_matrix

@@ -13,12 +13,12 @@ from gateway.app.config import Config
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
 from gateway.domain.notes import QUOTES_END
-from gateway.domain.turn import STOPPED, SessionSettings
+from gateway.domain.turn import BUSY, STOPPED, SessionSettings
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.parts import DEBOUNCE
-from gateway.turns.reception import BUSY, PASSED_ON
+from gateway.turns.reception import PASSED_ON
 from gateway.turns.turn import DEAD, EMPTY
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.domain.chat import Attachment
-from gateway.domain.turn import STOPPED, SessionSettings
+from gateway.domain.turn import BUSY, STOPPED, SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.redis import RedisStore
-from gateway.turns.reception import BUSY
 from tests.support.gateway import FakeAdapter, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, echo, in_turn
 from tests.support.waiting import eventually

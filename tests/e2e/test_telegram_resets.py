@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY
 from tests.emulators.faults import Disconnect, Seeded
 from tests.emulators.telegram import TelegramServer
 from tests.support.fast_clock import FastClock

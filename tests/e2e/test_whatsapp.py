@@ -13,9 +13,8 @@ import aiohttp
 import pytest
 
 from gateway.domain.message import text_of
-from gateway.domain.turn import SessionSettings
+from gateway.domain.turn import BUSY, SessionSettings
 from gateway.people.welcome import WELCOME
-from gateway.turns.reception import BUSY
 from tests.emulators.whatsapp import Flood, LoseAnswer, Person, Refuse, Settings, WhatsAppServer
 from tests.emulators.whatsapp.delivery import signature
 from tests.support.fast_clock import FastClock

@@ -18,12 +18,12 @@ from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
 from gateway.app.serving import listens, shows
 from gateway.domain.chat import SessionKey
+from gateway.domain.turn import BUSY
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.store.port import Store
-from gateway.turns.reception import BUSY
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.gateway import config_in
 from tests.support.hosts import host

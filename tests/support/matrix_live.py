@@ -17,10 +17,10 @@ from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
 from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.turn import BUSY
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
-from gateway.turns.reception import BUSY
 from tests.support.gateway import config_in
 from tests.support.hosts import host
 from tests.support.live_bot import LiveBot

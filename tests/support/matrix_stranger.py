@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY
 from tests.support.model import PATIENCE
 from tests.support.programs import SYNAPSE
 from tests.support.synapse import Person, Synapse

@@ -19,10 +19,10 @@ from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
 from gateway.app.serving import listens
 from gateway.domain.chat import SessionKey
+from gateway.domain.turn import BUSY
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.store.port import Store
-from gateway.turns.reception import BUSY
 from tests.emulators.slack import Channel, Message, SlackServer, User
 from tests.support.gateway import config_in
 from tests.support.hosts import host

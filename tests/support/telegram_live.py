@@ -18,12 +18,12 @@ from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.serving import listens, shows
 from gateway.domain.adapter import MenuEntry
+from gateway.domain.turn import BUSY
 from gateway.people.access import AccessSettings
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.points import Points, ignore_points
-from gateway.turns.reception import BUSY
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.support.gateway import config_in
 from tests.support.hosts import host

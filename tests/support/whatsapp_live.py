@@ -16,10 +16,10 @@ from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.domain.chat import OutboundState
+from gateway.domain.turn import BUSY
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import Clock
 from gateway.store.port import Store
-from gateway.turns.reception import BUSY
 from tests.emulators.whatsapp import Message, Person, WhatsAppServer
 from tests.support.gateway import config_in
 from tests.support.hosts import host

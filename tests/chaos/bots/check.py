@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.run import Record
 from tests.chaos.bots.script import Said

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.turn import STOPPED
-from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
+from gateway.domain.turn import BUSY, STOPPED
+from gateway.turns.reception import ASKING, ASKING_IN_GROUP
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.stores import Row

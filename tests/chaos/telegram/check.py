@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.telegram.formatting import render, split
 from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import TOKEN, reply_to
 from tests.chaos.bots.stores import Row

@@ -10,7 +10,7 @@ from adapters.whatsapp.codec import message_of
 from adapters.whatsapp.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED
-from gateway.turns.reception import BUSY
+from gateway.domain.turn import BUSY
 from tests.chaos.bots.check import Heard, answered_out_of_order, ended_badly, in_lanes, shown_out_of_order
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.run import Record

@@ -13,6 +13,7 @@ from adapters.web.log import Log, cut
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
+from gateway.domain.turn import BUSY
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
@@ -79,6 +80,14 @@ async def test_a_stranger_is_shown_no_thoughts() -> None:
     own, shared = [await Log(aside=at_once).words(words, deeds, own=own) for own in (True, False)]
     assert [each in own for each in ("She is ill.", "So I am kind.", "Used look")] == [True, True, True]
     assert [each in shared for each in ("She is ill.", "So I am kind.", "Used look")] == [False, False, True]
+
+
+@pytest.mark.parametrize(("tool", "kept"), [("", True), ("look", False)])
+async def test_only_names_of_tools_that_ran_are_cut_from_the_end_of_an_answer(tool: str, kept: bool) -> None:
+    text = "So it goes:\n\n→ to the left"
+    words = [Word(session_id="s", id="1", role="assistant", text=text, at=NOON, event="s1")]
+    shown = await Log(aside=at_once).words(words, {"s1": [Deed(tool=tool, arguments="", result="", thoughts="Hm.")]})
+    assert ("to the left" in shown) is kept
 
 
 async def test_an_address_in_what_a_person_said_is_a_link() -> None:
@@ -200,16 +209,18 @@ async def test_the_versions_of_an_answer_stand_once_below_its_last_row() -> None
 
 
 async def test_what_is_said_during_an_answer_stands_below_it_until_its_turn_comes() -> None:
-    busy = replace(answer("n2", NOON + 4), kind="notice", answers="s2", text="Your message comes next.")
+    busy = replace(answer("n2", NOON + 4), kind="notice", answers="s2", text=BUSY)
+    asks = replace(busy, id="n3", text="I am still waiting for your yes or no. Your new message waits for your answer.")
     chat: Any = Chat(said("s1", NOON), shown=[])
     log, draft = Log(aside=at_once), await Log(aside=at_once).of_row(answer("a1", NOON + 9), draft=True)
     first = await log.state(chat, WHO, 80)
     chat._said += [said("s2", NOON + 3), said("s3", NOON + 5)]
-    chat._shown.append(busy)
+    chat._shown += [busy, asks]
     now = await log.state(chat, WHO, 80, first, [chat._said[1], busy])
     placed = sorted([*now.entries, draft], key=lambda entry: entry.place)
-    assert [entry.id for entry in placed] == ["s1", "a1", "s2", "s3"]
-    assert ["Waits until" in entry.html for entry in placed] == [False, False, True, True]
+    assert [entry.id for entry in placed] == ["s1", "a1", "s2", "n3", "s3"]  # what says more than that it waits stays
+    assert ["Waits until" in entry.html for entry in placed] == [False, False, True, False, True]
+    chat._shown.remove(asks)
     chat.ended_ones, ends = {"s1"}, answer("a1", NOON + 9)
     chat._shown.append(ends)
     now = await log.state(chat, WHO, 80, now, [ends])

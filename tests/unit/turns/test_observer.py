@@ -111,3 +111,14 @@ async def test_a_notice_is_stored_once_and_shown_all_the_same_where_the_store_is
     outbox.emit, outbox.announce = AsyncMock(side_effect=StoreUnavailable("away")), Mock()
     await watched.observer.tell("Hm.")
     assert outbox.announce.call_args.args[1:] == ("notice", "Hm.")
+
+
+def test_a_model_that_thinks_is_only_asked(watched: Watched) -> None:
+    for phase in ("thinking", "reasoning", "compacting"):
+        watched.observer.phase(phase)
+    told = [call.args[1] for call in watched.platform.working.call_args_list]
+    assert [(each.words, each.asks) for each in told] == [
+        ("thinking", True),
+        ("thinking", True),
+        ("compressing", False),
+    ]
