@@ -44,7 +44,6 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Discord's
 _TYPING_SECONDS: Final = 8.0  # Discord shows it for ten
 _LONGEST_NONCE: Final = 25  # https://discord.com/developers/docs/resources/message#create-message
 _NO_PREVIEWS: Final = 1 << 2  # a message's flags
-_SILENT: Final = 1 << 12
 _EDITED_FOR: Final = 3_300.0  # seconds: Discord slows edits of messages down that are an hour old
 _LOOKED_AT: Final = 50  # messages, for one that may have been sent
 _NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
@@ -298,7 +297,7 @@ class DiscordAdapter:
         """A message's flags: no previews of links, and no sound."""
         around = self._around(outbound.to.chat) if self._shows is not AS_USUAL or outbound.beside else ()
         flags = 0 if rule_of(self._shows.previews, outbound.to, around) else _NO_PREVIEWS
-        return flags | (_SILENT if self._shows.silences(outbound, around, group=bool(around)) else 0)
+        return flags | (codec.SILENT if self._shows.silences(outbound, around, group=bool(around)) else 0)
 
     def _around(self, chat: str) -> tuple[str, ...]:
         """The names of what a server's channel lies in; none for a chat of two."""

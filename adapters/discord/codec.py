@@ -45,6 +45,7 @@ _STICKER: Final = "s"  # before the id of a sticker
 CDN: Final = "https://cdn.discordapp.com"
 # https://discord.com/developers/docs/resources/sticker#sticker-object-sticker-format-types: no model sees a Lottie.
 _STICKERS: Final = {1: "png", 2: "png", 4: "gif"}
+SILENT: Final = 1 << 12
 VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
 
 Json = Mapping[str, Any]

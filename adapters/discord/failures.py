@@ -35,12 +35,14 @@ MISSING_ACCESS: Final = 50001
 CANNOT_WRITE_TO: Final = 50007
 MISSING_PERMISSIONS: Final = 50013
 INVALID_FORM: Final = 50035
-NO_VOICE: Final = 50173  # "Cannot send voice messages in this channel"
 THREAD_ARCHIVED: Final = 50083  # and locked: else a message opens it again
 INVALID_TOKEN: Final = 50027  # of an interaction
 MOST_FOLLOWUPS: Final = 40094  # five of an interaction, where only its person installed the bot
 NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"
 THREAD_EXISTS: Final = 160004
+# No voice message: something else is in it, it is no single recording, it tells too little of itself, or none may be
+# sent in this channel.
+NO_VOICE: Final = (50159, 50160, 50161, 50173, MISSING_PERMISSIONS, INVALID_FORM)
 
 _GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO, THREAD_ARCHIVED)
 _BAN_SECONDS: Final = 600.0  # of an address that Cloudflare shuts out, where it does not say how long

@@ -20,6 +20,7 @@ from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
+_BESIDE: Final = ("content", "embeds", "components")  # what no voice message may have
 GONE: Final = "Discord no longer has the file"
 
 
@@ -54,14 +55,17 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
 async def upload(
     calls: ApiClient, channel: str, files: Iterable[tuple[KeptFile, bytes]], payload: dict[str, Any]
 ) -> Any:
-    """Show files with their text; an answer said aloud as a voice message, if it may be one. Raises what the library
-    raises."""
+    """Show files with their text; an answer said aloud as a voice message, if it may be one and stands alone. Raises
+    what the library raises."""
     shown = [*files]
-    if (voice := voice_of(*shown[0])) is not None:
+    voice = None if any(map(payload.get, _BESIDE)) else voice_of(*shown[0])
+    if voice is not None:
+        alone = {name: value for name, value in payload.items() if name not in _BESIDE}
         try:
-            return await _sent(calls, channel, [voice], {**payload, "content": "", "flags": codec.VOICE})
+            flags = payload["flags"] & codec.SILENT | codec.VOICE
+            return await _sent(calls, channel, [voice], {**alone, "flags": flags})
         except discord.HTTPException as error:
-            if error.code not in (failures.NO_VOICE, failures.MISSING_PERMISSIONS, failures.INVALID_FORM):
+            if error.code not in failures.NO_VOICE:
                 raise
     plain = [discord.File(io.BytesIO(content), filename=file.name or "file") for file, content in shown]
     return await _sent(calls, channel, plain, payload)

@@ -8,16 +8,18 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
+from discord.errors import HTTPException
 from pydantic import SecretStr
 
 from adapters.discord.adapter import DiscordAdapter, account_of, components
-from adapters.discord.codec import snowflake
+from adapters.discord.codec import SILENT, VOICE, snowflake
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS, ApiClient, DiscordClient
 from adapters.discord.files import upload
 from adapters.discord.platform import DiscordSettings
 from gateway.app.plugins import all_commands
 from gateway.domain.adapter import MenuEntry
+from gateway.domain.chat import VOICE as SPOKEN
 from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.domain.command import Parameter
 from gateway.runtime.errors import MessageGone
@@ -127,6 +129,30 @@ def test_a_voice_channel_is_entered_over_the_socket_of_its_guild(
 ) -> None:
     client = SimpleNamespace(_shards=[SimpleNamespace(ws=each) for each in sockets], ws="own")
     assert DiscordClient._get_websocket(cast(Any, client), **where) == cast(Any, socket)
+
+
+class Refused(HTTPException):
+    """What Discord answers to a voice message that is none."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(cast(Any, SimpleNamespace(status=400, reason="Bad Request")), {"code": code})
+
+
+@pytest.mark.parametrize(
+    ("buttons", "refused", "flags"),
+    [((), None, [SILENT | VOICE]), (({"type": 1},), None, [SILENT | 4]), ((), 50161, [SILENT | VOICE, SILENT | 4])],
+)
+async def test_a_recording_that_stands_alone_is_a_voice_message(
+    buttons: tuple[Any, ...], refused: int | None, flags: list[int]
+) -> None:
+    request = AsyncMock(side_effect=[Refused(refused), {"id": "1"}] if refused else [{"id": "1"}])
+    payload = {"content": "", "embeds": [], "flags": SILENT | 4, "components": [*buttons], "nonce": "n"}
+    file = KeptFile(ref=f"{SPOKEN}r", digest="", name="a.ogg", mime="audio/ogg", size=1, at=0.0)
+    await upload(cast(ApiClient, SimpleNamespace(request=request)), "5", [(file, b"OggS")], payload)
+    told = [json.loads(call.kwargs["form"][0]["value"]) for call in request.await_args_list]
+    assert [each["flags"] for each in told] == flags
+    assert [{"content", "embeds", "components"} & {*each} for each in told if each["flags"] & VOICE] in ([], [set()])
+    assert told[-1].get("components", []) == [*buttons]
 
 
 async def test_a_file_comes_with_the_flags_and_the_buttons_of_its_message() -> None:
