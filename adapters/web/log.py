@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined, link, linked, submit
-from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
+from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, marked, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Button, Outbound, Source
 from gateway.domain.turn import BUSY, STOPPED
@@ -325,9 +325,17 @@ class Log(Struct, kw_only=True):
         text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, ())
         return _with_sources(await self._markdown(text), sources)
 
-    async def words(self, found: Sequence[Word], deeds: Mapping[str, Sequence[Deed]], *, own: bool = True) -> Html:
+    async def words(
+        self,
+        found: Sequence[Word],
+        deeds: Mapping[str, Sequence[Deed]],
+        *,
+        own: bool = True,
+        sought: tuple[str, str] = ("", ""),
+    ) -> Html:
         """Stored messages as the chat shows them; what tools did for each (`deeds`, by its event) is folded. `own`: the
-        person may ask what an answer took. All texts are read in one call."""
+        person may ask what an answer took. `sought`: the id of a message, and the words of a search that are marked
+        in it. All texts are read in one call."""
         kept, event, last = list[tuple[Word, str]](), "", dict[str, str]()
         for each in found:
             event = each.event or event
@@ -344,6 +352,8 @@ class Log(Struct, kw_only=True):
         items = list[Html]()
         for each, event in kept:
             body: Child = next(answers) if each.role == "assistant" else _own(each.text)
+            if each.id == sought[0]:
+                body = marked(joined(body), sought[1])
             if each.role == "tool":
                 body = el("details", el("summary", "Result of a tool"), body)
             about = event if last.get(event) == each.id else None

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ from adapters.web.log import (
 )
 from adapters.web.markup import Child, Html, el, folded, hidden, joined, section, submit
 from adapters.web.platform import LARGEST_FILE
-from adapters.web.rendering import verbatim
+from adapters.web.rendering import verbatim, words_of
 from adapters.web.shares import Share
 from gateway.domain import views
 from gateway.domain.adapter import MenuEntry
@@ -521,10 +521,10 @@ def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
     return el("div", icon(picture), el("p", told), el("small", hint), action, class_="bare")
 
 
-def _address(each: views.Word, words: str = "") -> str:
-    """Where a message is read; a browser goes to these words in it, and marks them."""
-    at = f":~:text={quote(words, safe='').replace('-', '%2D')}" if words else ""
-    return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}{at}"
+def _address(each: views.Word, query: str = "") -> str:
+    """Where a message is read; the words of a search are marked in it."""
+    asked = urlencode({"at": each.id} | ({"q": query} if query else {}))
+    return f"/s/{quote(each.session_id, safe='')}?{asked}#m-{each.id}"
 
 
 def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
@@ -630,28 +630,19 @@ def search(query: str, found: Sequence[tuple[views.Word, str]]) -> Child:
     if not found:
         hint = "The search covers everything that you and the bot said here, compressed or not."
         return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
-    asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
-    pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
+    pattern = words_of(query)
     items = [
         el(
             "a",
             el("span", el("b", title, dir="auto"), el("small", f"{WHO[each.role]} · ", near, moment(each.at))),
             el("span", snippet, dir="auto"),
-            href=_address(each, first),
+            href=_address(each, query),
         )
         for each, title in sorted(found, key=lambda each: -_words_in(each[0].text, pattern))
-        for first in [_first(each.text, pattern)]
         for snippet in [_snippet(each.text, pattern)]
         for near in ["similar words · " if len(snippet) == 1 else None]
     ]
     return [form, el("ul", [el("li", item) for item in items], class_="found")]
-
-
-def _first(text: str, pattern: re.Pattern[str] | None) -> str:
-    """The first word that matches, to its end, as a browser looks for it; "" for none."""
-    if pattern is None or (first := pattern.search(text)) is None:
-        return ""
-    return first[0] + (re.match(r"[a-z]*", text[first.end() :], re.IGNORECASE) or [""])[0]
 
 
 def _words_in(text: str, pattern: re.Pattern[str] | None) -> int:

@@ -48,6 +48,7 @@ _COLOURS: Final = {  # classes by the kinds that pygments names, the particular 
 # Formulas, of which the last may only have begun.
 _FORMULA: Final = re.compile(r"(?<!\\)(?:\$\$.*?(?:(\$\$)|\Z)|\\\[.*?(?:(\\\])|\Z)|\\\(.*?(?:(\\\))|\Z))", re.DOTALL)
 _FORMULA_LONG: Final = 2_000  # characters
+_UNMARKED: Final = re.compile(r"(<math\b.*?</math>|<[^>]*>|&#?\w+;)", re.DOTALL)  # what is no text of a page
 _HEADINGS: Final = {"H1": "h3", "H2": "h4", "H3": "h5"}
 
 
@@ -225,3 +226,18 @@ _CONTENTS: Final[dict[str, Callable[[Any], Child]]] = {
     "TaskListMarker": lambda done: [el("span", "☑" if done else "☐", class_="task"), " "],
     "FootnoteReference": lambda label: f"[{label}]",
 }
+
+
+def words_of(query: str) -> re.Pattern[str] | None:
+    """What finds the words of a search in a text, as its one group; None: there are none."""
+    asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
+    return re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
+
+
+def marked(shown: Html, query: str) -> Html:
+    """A text with the words of a search marked."""
+    found = words_of(query)
+    pieces = _UNMARKED.split(shown) if found is not None else [shown]
+    return Html(
+        "".join(found.sub(r"<mark>\1</mark>", each) if found and each[:1] not in "<&" else each for each in pieces)
+    )

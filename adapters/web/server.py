@@ -83,6 +83,7 @@ log = structlog.get_logger(__name__)
 _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
 _LONGEST_NAME: Final = 64  # characters
+_LONGEST_QUERY: Final = 1_000
 _MOST_FIELDS: Final = 160
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
@@ -335,7 +336,7 @@ class Server(Struct, kw_only=True):
             offered, used = await self.views.models(source), await self.views.sessions(source)
             title, body = "Model", pages.models(offered, used, frame)
         elif path == "/search":
-            words = query.get("q", "")[:1_000].strip()
+            words = query.get("q", "")[:_LONGEST_QUERY].strip()
             found = await self.views.search(source, words) if words else ()
             named = [(each, await self.views.title(source, each.session_id) or "A conversation") for each in found]
             title, body = "Search", pages.search(words, named)
@@ -409,7 +410,8 @@ class Server(Struct, kw_only=True):
             begins = min(begins, int(number))
         ends = min(len(found), begins + MOST_WORDS)
         there = replace(source, thread=await self.views.thread(source, session_id))
-        shown = await self._words(there, found[begins:ends], own=own)
+        sought = (query.get("at", ""), query.get("q", "")[:_LONGEST_QUERY])
+        shown = await self._words(there, found[begins:ends], own=own, sought=sought)
         return title, pages.session(shown, begins, ends, len(found))
 
     async def _written(self, source: Source, id_: str, session_id: str) -> str:
@@ -444,9 +446,11 @@ class Server(Struct, kw_only=True):
         code = _LINKED.sub("<no-", code)  # which opens connections that no policy forbids
         return web.Response(text=f"{_FRAMED}{code}", headers={**_PREVIEW, "Content-Type": _HTML})
 
-    async def _words(self, source: Source, found: Sequence[Word], *, own: bool = True) -> Html:
+    async def _words(
+        self, source: Source, found: Sequence[Word], *, own: bool = True, sought: tuple[str, str] = ("", "")
+    ) -> Html:
         story = await self.views.story(source, found[0].at) if found else Story()
-        return await self.log.words(found, story.deeds, own=own)
+        return await self.log.words(found, story.deeds, own=own, sought=sought)
 
     async def _as(self, source: Source, name: str, login: Login, text: str) -> tuple[str, Child]:
         """The last messages of the chat, and a text, as a platform would show them."""

@@ -740,6 +740,8 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
     async with page(tmp_path) as live, person(chromium, live) as me:
         await say(me, "the train to Vienna leaves at nine")
         await expect(me.locator("#log")).to_contain_text("echo: the train")
+        await say(me, "and so on\n" * 80)
+        await expect(me.locator("#log > li")).to_have_count(4)
         await say(me, "/title Vienna trip")
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
         await say(me, "/new")
@@ -763,6 +765,8 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator(".found b").first).to_have_text("Vienna by train")
         await me.locator(".found a").first.click()
         await expect(me.locator("h1")).to_have_text("Vienna by train")
+        assert await me.locator("main mark").all_text_contents() == ["train", "Vienna"]
+        await expect(me.locator("main mark").first).to_be_in_viewport()  # far above the end
         assert not (await Axe().run(me)).response["violations"]
         await me.set_input_files("#file", [{"name": "plan.txt", "mimeType": "text/plain", "buffer": b"by the sea"}])
         await expect(me.locator("#chosen li")).to_contain_text("plan.txt")

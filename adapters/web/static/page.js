@@ -312,10 +312,11 @@
   const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
   const end = $("to-end");
-  let follows = true, before = 0;  // until somebody scrolls up: answers, pictures and the field itself grow
+  const newest = live || !(location.search || location.hash);
+  let follows = newest, before = 0;  // until somebody scrolls up: answers, pictures and the field itself grow
   addEventListener("scroll", () => {
     end.hidden = atEnd();
-    follows = end.hidden || (follows && scrollY >= before);
+    follows = newest && (end.hidden || (follows && scrollY >= before));
     before = scrollY;
   }, { passive: true });
   new ResizeObserver(() => { if (follows) toEnd(); }).observe($("main"));
@@ -369,7 +370,7 @@
     dress($("main"));
     offerLast();
   }));
-  if (live || !(location.search || location.hash)) toEnd();  // once everything is there: before, all would be laid out twice
+  if (newest) toEnd(); else ($("main").querySelector("li > article mark") || document.querySelector(":target"))?.scrollIntoView({ block: "center" });  // once everything is there: before, all would be laid out twice
   document.addEventListener("shown", ({ detail }) => { localise(detail); dress(detail); offerLast(); if (follows) toEnd(); });
 
   function put({ id, place, html }) {
@@ -427,10 +428,7 @@
     });
     on("entry", put);
     on("draft", put);
-    on("gone", (id) => {
-      $("e-" + id)?.remove();
-      offerLast();
-    });
+    on("gone", (id) => { $("e-" + id)?.remove(); offerLast(); });
     on("keep", (ids) => {
       const kept = new Set(ids.map((id) => "e-" + id));
       for (const item of [...log.children]) if (!kept.has(item.id)) item.remove();
@@ -661,7 +659,7 @@
       composer.requestSubmit();
     }
   });
-  if (matchMedia("(pointer: fine)").matches) text.focus();
+  if (matchMedia("(pointer: fine)").matches) text.focus({ preventScroll: true });
   try {
     const draft = sessionStorage.getItem(DRAFT);
     if (draft && !text.value) text.value = draft;

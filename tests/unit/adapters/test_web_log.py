@@ -90,6 +90,17 @@ async def test_only_names_of_tools_that_ran_are_cut_from_the_end_of_an_answer(to
     assert ("to the left" in shown) is kept
 
 
+async def test_the_words_of_a_search_are_marked_in_the_message_that_was_found() -> None:
+    texts = ("no train", "A *train* & [amp](https://train.example): $a_{train}$ `trains`")
+    words = [
+        Word(session_id="s", id=str(at), role="assistant", text=each, at=NOON + at) for at, each in enumerate(texts)
+    ]
+    shown = await Log(aside=at_once).words(words, {}, sought=("1", "amp train"))
+    assert re.findall("<mark>(.*?)</mark>", shown) == ["train", "amp", "train"]
+    assert 'href="https://train.example"' in shown
+    assert "&amp; " in shown
+
+
 async def test_an_address_in_what_a_person_said_is_a_link() -> None:
     chat = Chat(replace(said("s1", NOON), text="read https://a.example/<b>, *now*"), shown=[])
     (entry,) = (await Log(aside=at_once).state(cast(Views, chat), WHO, 80)).entries
