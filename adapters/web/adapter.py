@@ -149,8 +149,7 @@ class WebAdapter:
         if not doing.asks:
             self._only_asks[to] = False
         if to in self._work:
-            told = f"running {', '.join(doing.tools)}" if doing.tools else doing.words
-            told = f"{told[:1].upper()}{told[1:]}{f', again in {again_in:.0f} s' if again_in else ''}"
+            told = f"{doing.words[:1].upper()}{doing.words[1:]}{f', again in {again_in:.0f} s' if again_in else ''}"
             before = self._work[to]
             goes_on = told.partition(":")[0] == before.words.partition(":")[0]  # a tool says how far it is
             self._work[to] = Work(told, before.since if goes_on else self._host.clock.monotonic())

@@ -28,6 +28,7 @@ from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Button, Outbound, Source
 from gateway.domain.turn import BUSY, STOPPED
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
+from gateway.domain.wording import counted
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
 from gateway.runtime.structs import replace
@@ -49,9 +50,7 @@ _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _CITED: Final = re.compile(r"<(pre|code|a|math)\b.*?</\1>|<[^>]*>|\[(?P<number>\d+)\]", re.DOTALL)
 _MOST_DEEDS: Final = 60
-_ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
 _NUMBERED: Final = re.compile(r"\A\d+\. ")
-_BRIEF: Final = 90  # characters of arguments in a line
 # The end of the place of what begins another conversation: page.css hides what stands before it, until that is asked
 # for.
 ANEW: Final = " new"
@@ -529,35 +528,31 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     if known is not None and known.made_of == worked:
         return known
     calls = [each for each in worked.deeds if each.tool]
-    names = list(dict.fromkeys(each.tool for each in calls))
-    runs = [each.tool for each in calls if each.result is None]
-    told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}" if names else "Thoughts"
-    count = f" · {len(calls)} calls" if len(calls) > len(names) else ""
+    runs = [each for each in calls if each.result is None]
     failed = [each for each in calls if each.failed]
     how = f" · {f'{len(failed)} ' if len(calls) > 1 else ''}failed"
-    sign = icon("tool" if calls else "spark")
-    summary = [sign, el("span", told, count), el("span", how, class_="failed") if failed else None]
+    more = f" · {counted(len(calls) - 1, 'more step')}" if len(calls) > 1 else ""
+    told: Child = _told((runs or calls)[0]) if calls else el("span", "Thoughts")
+    summary = [icon("tool" if calls else "spark"), told, el("span", more) if more else None]
+    summary.append(el("span", how, class_="failed") if failed else None)
     if len(worked.deeds) == 1:
         (deed,) = worked.deeds
-        brief = el("code", _brief(deed)) if calls else None
-        fold = el("details", el("summary", summary, brief), _before(deed), _given(deed) if calls else None)
+        fold = el("details", el("summary", summary), _before(deed), _given(deed) if calls else None)
     else:
         deeds = [el("li", _before(each), _deed(each) if each.tool else None) for each in worked.deeds[-_MOST_DEEDS:]]
         fold = el("details", el("summary", summary), el("ol", deeds))
     return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
 
 
-def _brief(deed: Deed) -> str:
-    """What a tool was given, in a line; if that is one thing, without its name."""
-    brief = " ".join(_ONLY.sub(r"\1", deed.arguments).split())
-    return brief if len(brief) <= _BRIEF else f"{brief[: _BRIEF - 1]}…"
+def _told(deed: Deed) -> Html:
+    """What a tool did, in words; of these, code is between backticks."""
+    begin, code, end = re.split(r"`(.*)`|\Z", f"{deed.told[:1].upper()}{deed.told[1:]}", maxsplit=1)
+    return el("span", begin, el("code", code) if code else None, end, class_="told", dir="auto")
 
 
 def _deed(deed: Deed) -> Html:
-    brief = _brief(deed)
     failed = el("span", " failed", class_="failed") if deed.failed else None
-    summary = el("summary", el("b", deed.tool), failed, " ", el("code", brief) if brief else None)
-    return el("details", summary, _given(deed))
+    return el("details", el("summary", _told(deed), failed), _given(deed))
 
 
 def _before(deed: Deed) -> Child:
@@ -567,9 +562,10 @@ def _before(deed: Deed) -> Child:
 
 def _given(deed: Deed) -> Child:
     result = "It runs." if deed.result is None else deed.result
+    name = el("small", el("code", deed.tool))
     if result.startswith("--- "):
-        return change(result)
-    return [el("pre", deed.arguments, tabindex=0), el("pre", result, tabindex=0, dir="auto")]
+        return [name, change(result)]
+    return [name, el("pre", deed.arguments, tabindex=0), el("pre", result, tabindex=0, dir="auto")]
 
 
 def change(text: str) -> Html:

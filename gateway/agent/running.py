@@ -7,13 +7,14 @@ process, and the process that runs the turn ends it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
 from gateway.agent.background import BackgroundCommands
-from gateway.domain.chat import SessionKey, Source, in_a_line
+from gateway.domain.chat import SessionKey, Source
+from gateway.domain.deeds import deed_in_words
 from gateway.domain.message import ToolCall
 from gateway.store.records import SignalKind
 
@@ -30,23 +31,21 @@ Phase = Literal[
 
 
 _READ_AS: Final = {"compacting": "compressing", "reasoning": "thinking"}  # the words that people read for them
-_LONGEST_GIVEN: Final = 60  # characters of what a tool was given
 
 
 def at_work(calls: Sequence[ToolCall]) -> list[str]:
-    """The names of the tools of these calls; one that runs alone, with the beginning of the first thing it is given."""
-    names = [call["function"]["name"] for call in calls]
-    if len(calls) != 1:
-        return names
+    """What the tools of these calls do, in a person's words."""
+    return [
+        deed_in_words(call["function"]["name"], _given(call["function"]["arguments"]), over=False) for call in calls
+    ]
+
+
+def _given(arguments: str) -> Mapping[str, Any]:
     try:
-        arguments = json.loads(calls[0]["function"]["arguments"])
+        given = json.loads(arguments)
     except ValueError:
-        return names
-    first = next(iter(arguments.values()), None) if isinstance(arguments, dict) else None
-    if not isinstance(first, str) or not first.strip():
-        return names
-    given = in_a_line(first, _LONGEST_GIVEN + 1)
-    return [f"{names[0]}: {given if len(given) <= _LONGEST_GIVEN else f'{given[:_LONGEST_GIVEN]}…'}"]
+        return {}
+    return given if isinstance(given, dict) else {}
 
 
 class RunningTurn(Struct, kw_only=True):
@@ -72,10 +71,10 @@ class RunningTurn(Struct, kw_only=True):
 
     @property
     def doing(self) -> str:
-        """The present phase, with the tools that run."""
+        """The present phase, or what the tools do that run."""
         if word := _READ_AS.get(self.phase):
             return word
-        return f"{self.phase} ({', '.join(self.running)})" if self.running else self.phase
+        return ", ".join(self.running) or self.phase
 
     def pause(self, now: float) -> float:
         """Seconds until the model is asked again; 0.0 if nobody waits for that."""

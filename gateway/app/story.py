@@ -11,13 +11,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
+from gateway.domain.deeds import deed_in_words
 from gateway.domain.message import Message, is_request, is_summary, note_of, said_in, text_of
 from gateway.domain.session import Session, is_continuation
 from gateway.domain.views import Branch, Deed, Story
 
 _MOST_SHOWN: Final = 4_000  # characters of a result, or of an argument
+_LONGEST_SECRET: Final = 4_000  # characters; such as those of a private key
 _FAILED: Final = re.compile(r"Error: |exit code (?!0\b)|ended (?:by signal|after) ")  # how results begin then
 
 Transcripts = Mapping[str, Sequence[Message]]
@@ -128,16 +130,18 @@ class _Tree:
             event = ""
             for message in messages:
                 event = note_of(message).get("event", "") if is_request(message) else event
-                thoughts = redact(_cut(message.get("reasoning_content", "")))
+                thoughts = _shown(message.get("reasoning_content", ""), redact)
                 if thoughts and "tool_calls" not in message:
                     deed = Deed(tool="", arguments="", result="", thoughts=thoughts)
                     found.setdefault(event, {})[_name(message)] = deed
                 for at, call in enumerate(message.get("tool_calls", ())):
-                    result = results.get(call["id"])
+                    result, tool = results.get(call["id"]), call["function"]["name"]
+                    given = _given(call["function"]["arguments"], redact)
                     found.setdefault(event, {})[call["id"]] = Deed(
-                        tool=call["function"]["name"],
-                        arguments=redact(_readable(call["function"]["arguments"])),
-                        result=None if result is None else redact(_cut(result)),
+                        tool=tool,
+                        told=deed_in_words(tool, given, result, over=result is not None),
+                        arguments=_readable(given),
+                        result=None if result is None else _shown(result, redact),
                         words="" if at else _cut(text_of(message).strip()),
                         thoughts="" if at else thoughts,
                         failed=result is not None and _FAILED.match(result) is not None,
@@ -156,18 +160,41 @@ def _last(messages: Sequence[Message]) -> str:
     return _name(messages[-1]) if messages else ""
 
 
-def _readable(arguments: str) -> str:
-    """Arguments, a line each."""
+def _given(arguments: str, redact: Callable[[str], str]) -> Mapping[str, Any]:
+    """The arguments of a call by name, without secrets; under "" those that are no object."""
     try:
         given = json.loads(arguments)
     except ValueError:
-        return _cut(arguments)
-    if not isinstance(given, dict):
-        return _cut(arguments)
+        given = arguments
+    given = given if isinstance(given, dict) else {"": arguments}
+    return {
+        name: _shown(each, redact) if isinstance(each, str) else _plain(each, redact) for name, each in given.items()
+    }
+
+
+def _plain(value: Any, redact: Callable[[str], str]) -> Any:
+    """A value that is no text, unless it holds a secret."""
+    written = json.dumps(value, ensure_ascii=False)
+    shown = _shown(written, redact)
+    return value if shown == written else shown
+
+
+def _readable(given: Mapping[str, Any]) -> str:
+    """Arguments, a line each."""
     values = {
         name: each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for name, each in given.items()
     }
-    return _cut("\n".join(f"{name}: {value}" for name, value in values.items()))
+    return _cut("\n".join(f"{name}: {value}" if name else value for name, value in values.items()))
+
+
+def _shown(text: str, redact: Callable[[str], str]) -> str:
+    """The beginning of a text without secrets. It is cut after that, so that no half of a secret stands at its end."""
+    most = _MOST_SHOWN + _LONGEST_SECRET
+    shown = redact(text[:most])
+    if len(text) <= _MOST_SHOWN:
+        return shown
+    shown = shown[:-_LONGEST_SECRET] if len(text) > most else shown
+    return f"{shown[:_MOST_SHOWN]} … ({len(text):,} characters)"
 
 
 def _cut(text: str) -> str:

@@ -436,11 +436,9 @@ class CanReact(Protocol):
 
 
 class Doing(Struct, frozen=True):
-    """What a turn does, in `words` for a line. `tools`: those that run, each with what it was given or says; `asks`:
-    the turn only asks the model."""
+    """What a turn does, in `words` for a line. `asks`: it only asks the model."""
 
     words: str
-    tools: tuple[str, ...] = ()
     asks: bool = False
 
 

@@ -69,12 +69,13 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 class Deed(Struct, frozen=True, kw_only=True):
-    """A call of a tool; `result` None: it runs. `words`: what the model said before it, and `thoughts`, what it thought
-    before, as far as it tells. `tool` "": it called none."""
+    """A call of a tool; `told`: what it does or did, in a person's words. `result` None: it runs. `words`: what the
+    model said before it, and `thoughts`, what it thought before, as far as it tells. `tool` "": it called none."""
 
     tool: str
     arguments: str
     result: str | None
+    told: str = ""
     words: str = ""
     thoughts: str = ""
     failed: bool = False

@@ -121,7 +121,7 @@ class TurnObserver(Struct, kw_only=True):
     def _show_work(self, works: CanShowWork) -> None:
         to, now = self.item.inbound.source.address, self.clock.monotonic()
         turn = self.time.turn
-        works.working(to, Doing(turn.doing, turn.running, turn.phase in _ASKS), turn.pause(now))
+        works.working(to, Doing(turn.doing, turn.phase in _ASKS), turn.pause(now))
 
     async def tell_once(self, ref: str, text: str) -> None:
         """Show a notice about something that the turn was sent (`ref`, such as a file) once, however often the turn

@@ -280,7 +280,7 @@ async def test_stop_while_a_tool_runs_gives_its_call_a_result(tmp_path: Path) ->
     async with running(tmp_path, model=model, tools=[Slow()]) as live:
         await live.tell("use the slow tool")
         await gate.until_waiting()
-        assert "running tools (slow, clock)" in await live.ask("/status")
+        assert "using slow, looking up the time" in await live.ask("/status")
         await live.ask("/stop")
         assert await live.ask("what happened?") == "echo: what happened?"
         tools = [text for role, text in model.spoken() if role == "tool"]

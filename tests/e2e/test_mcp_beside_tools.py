@@ -161,8 +161,8 @@ async def test_the_status_line_shows_how_far_a_call_is(tmp_path: Path) -> None:
         await ready(live)
         event = await live.tell("copy")
         turn = await eventually(lambda: next(iter(live.gateway.running_turns.all()), None))
-        await eventually(lambda: turn.doing == "running tools (demo_wait_for: 25% copying)")
-        assert "running tools (demo_wait_for: 25% copying)" in await live.ask("/status")
+        await eventually(lambda: turn.doing == "using demo wait for: 25% copying")
+        assert "using demo wait for: 25% copying" in await live.ask("/status")
         await asyncio.to_thread(go.touch)
         assert (await live.answer(event)).text == "done"
 

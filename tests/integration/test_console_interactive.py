@@ -329,9 +329,9 @@ class TestShowing:
         person.console.working(MAIN, Doing("thinking", asks=True), 20.0)
         await person.sees("in 20 s (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
         await person.console.typing(MAIN, False)  # as while a question waits
-        person.console.working(MAIN, Doing("running tools (shell)"), 0.0)
+        person.console.working(MAIN, Doing("running `make`"), 0.0)
         await person.console.typing(MAIN, True)
-        await person.sees("tools (shell)…")
+        await person.sees("`make`…")
         await person.console.typing(MAIN, False)
 
     async def test_escapes_of_a_model_do_not_reach_the_terminal(self, person: Person) -> None:

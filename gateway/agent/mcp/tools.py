@@ -19,6 +19,7 @@ from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
 from gateway.agent.mcp.server import Beside, McpServer, ToolFacts
 from gateway.agent.tools.base import FOR_PEOPLE, Result, Tool, ToolContext
 from gateway.agent.tools.shell import shown
+from gateway.domain.deeds import deed_in_words
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
@@ -56,7 +57,9 @@ class McpTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> Result:
         """The server's answer. Pictures and other files in it are kept in the conversation; the first pictures are
         shown to the model."""
-        beside = Beside(told=lambda text: context.told(f"{self.name}: {text}"), person=context.ask)
+        beside = Beside(
+            told=lambda text: context.told(f"{deed_in_words(self.name, {}, over=False)}: {text}"), person=context.ask
+        )
         if self.reads:
             result = await read_resources(self.server, arguments)
         else:

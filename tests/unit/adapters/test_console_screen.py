@@ -60,8 +60,8 @@ def test_what_a_turn_is_at_is_said_with_its_seconds() -> None:
     work = Work(since=100.0)
     assert at_work(work, 102.9) == "· thinking… (Ctrl-C stops)\n"
     assert at_work(work, 112.5) == "· thinking… 12 s (Ctrl-C stops)\n"
-    shell = Work(doing="running tools (shell)", since=100.0)
-    assert at_work(shell, 160.0) == "· running tools (shell)… 60 s (Ctrl-C stops)\n"
+    shell = Work(doing="running `make`", since=100.0)
+    assert at_work(shell, 160.0) == "· running `make`… 60 s (Ctrl-C stops)\n"
     pausing = Work(since=100.0, again_at=130.0)
     assert at_work(pausing, 110.5) == "· no answer yet after 10 s; trying again in 20 s (Ctrl-C stops)\n"
     assert at_work(pausing, 130.0) == "· thinking… 30 s (Ctrl-C stops)\n"

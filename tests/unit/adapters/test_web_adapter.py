@@ -32,7 +32,7 @@ THINKING = Doing(words="thinking", asks=True)
 
 
 def running(tool: str) -> Doing:
-    return Doing(words=f"running tools ({tool})", tools=(tool,))
+    return Doing(words=f"running {tool}")
 
 
 def rung(page: Any) -> tuple[ChatAddress, dict[str, Any]]:

@@ -74,12 +74,12 @@ async def test_what_the_model_said_before_each_tool_stands_where_its_calls_are_u
 
 
 async def test_a_stranger_is_shown_no_thoughts() -> None:
-    deed = Deed(tool="look", arguments="", result="seen", thoughts="She is ill.")
+    deed = Deed(tool="look", told="looked about", arguments="", result="seen", thoughts="She is ill.")
     deeds = {"s1": [deed, Deed(tool="", arguments="", result="", thoughts="So I am kind.")]}
     words = [Word(session_id="s", id="1", role="user", text="hello", at=NOON, event="s1")]
     own, shared = [await Log(aside=at_once).words(words, deeds, own=own) for own in (True, False)]
-    assert [each in own for each in ("She is ill.", "So I am kind.", "Used look")] == [True, True, True]
-    assert [each in shared for each in ("She is ill.", "So I am kind.", "Used look")] == [False, False, True]
+    assert [each in own for each in ("She is ill.", "So I am kind.", "Looked about")] == [True, True, True]
+    assert [each in shared for each in ("She is ill.", "So I am kind.", "Looked about")] == [False, False, True]
 
 
 @pytest.mark.parametrize(("tool", "kept"), [("", True), ("look", False)])

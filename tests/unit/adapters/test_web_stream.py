@@ -64,15 +64,17 @@ async def test_it_says_since_when_a_turn_is_at_what(tmp_path: Path) -> None:
     await page.typing(anna, True)
     page.working(anna, Doing("thinking", asks=True), 0.0)
     await clock.advance(4.0)
-    page.working(anna, Doing("running tools (…)", ("copy: all files",)), 0.0)
+    page.working(anna, Doing("copy: all files"), 0.0)
     await clock.advance(5.0)
-    page.working(anna, Doing("running tools (…)", ("copy: 25%",)), 0.0)
-    assert page._work[anna] == Work("Running copy: 25%", begun + 4.0), "it runs since it began"
+    page.working(anna, Doing("copy: 25%"), 0.0)
+    assert page._work[anna] == Work("Copy: 25%", begun + 4.0), "it runs since it began"
     page.working(anna, Doing("thinking", asks=True), 20.0)
     assert page._work[anna] == Work("Thinking, again in 20 s", begun + 9.0)
 
 
-@pytest.mark.parametrize(("doing", "stored"), [(Doing("thinking", asks=True), False), (Doing("…", ("clock",)), True)])
+@pytest.mark.parametrize(
+    ("doing", "stored"), [(Doing("thinking", asks=True), False), (Doing("looking up the time"), True)]
+)
 async def test_a_page_looks_into_the_store_after_a_turn_that_did_more_than_ask(
     doing: Doing, stored: bool, tmp_path: Path
 ) -> None:

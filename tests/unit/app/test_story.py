@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gateway.app.story import story_of
@@ -64,6 +66,7 @@ def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction()
     assert {"e-1", "e-3", "e-9"}.isdisjoint(story.branches)
     deed, beside = story.deeds["e-4"]
     assert (deed.tool, deed.arguments, deed.result) == ("look", "at: a ***", "the ***")
+    assert deed.told == "used look: a ***"
     assert (deed.words, beside.words) == ("I look.", "")
 
 
@@ -81,6 +84,22 @@ def test_a_result_says_whether_its_tool_failed(result: str, failed: bool) -> Non
     said_so = [user("run it", id="1", event="e-1"), assistant("", [call], id="t"), tool_result("c", result, id="r")]
     (deed,) = story_of([session("s1", 1)], {"s1": said_so}, redact).deeds["e-1"]
     assert deed.failed is failed
+
+
+def test_what_is_cut_has_lost_its_secrets_before() -> None:
+    begin = "x" * 3_997
+    arguments = json.dumps({"at": f"{begin}secret and more", "all": [f"{begin}secret"]})
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": arguments}}
+    long = "secret " * 2_000
+    for result in (f"{begin}secret and more", f"{long[:7_997]}secret"):
+        messages = [
+            user("words", id="1", event="e-1"),
+            {**assistant("", [call], id="t"), "reasoning_content": f"{begin}secret"},
+            tool_result("c", result, id="r"),
+        ]
+        (deed,) = story_of([session("s1", 1)], {"s1": messages}, redact).deeds["e-1"]
+        for shown in (deed.arguments, deed.result or "", deed.thoughts):
+            assert "se" not in shown.replace(" characters", ""), shown[-60:]
 
 
 def test_what_was_thought_stands_before_a_call_or_alone() -> None:

@@ -36,10 +36,10 @@ async def test_without_anything_there_is_nothing(call: Calling) -> None:
 
 
 async def test_a_turn_says_what_it_does_and_for_how_long(call: Calling) -> None:
-    running = turn(call, phase="running tools", tools=("shell",))
+    running = turn(call, phase="running tools", tools=("running `make`",))
     await call.clock.advance(90.0)
     assert (await call("/status")).splitlines()[0] == (
-        "I have been working for 90 s: running tools (shell), step 1. /stop ends my work."
+        "I have been working for 90 s: running `make`, step 1. /stop ends my work."
     )
     running.phase, running.step, running.again_at = "thinking", 3, 94.5
     assert "thinking, step 3. The model did not answer, so I try again in 5 s. /stop" in await call("/status")
