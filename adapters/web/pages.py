@@ -61,6 +61,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     stages: Mapping[str, str]  # platforms that can be rehearsed
     model: str  # the one that answers this person
     embedded: bool  # whether that one only shows how things work
+    web: str = ""  # whether it searches the web in this chat: on, off or auto; "": it cannot
     hears: bool = False  # whether it, or another for it, hears what they record
     settings: bool = False  # whether they can change them here
     look: str = ""  # light or dark, whatever their machine prefers
@@ -338,7 +339,27 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
     ]
     chat = folded("This chat ▾", el("ul", offered, class_="menu"), class_="menus")
     model = name if "model" in has else el("span", frame.model)
-    return el("div", el("div", model, chat if here else None), keys, class_="below")
+    return el("div", el("div", model, _web(frame) if here else None, chat if here else None), keys, class_="below")
+
+
+WEB: Final = {"on": "Web search: on", "auto": "Web search: when useful", "off": "Web search: off"}
+_WEB_MEANS: Final = {
+    "on": ("On", "Look up every answer that needs facts"),
+    "auto": ("When useful", "The model decides"),
+    "off": ("Off", "Nothing from this chat goes to a search engine"),
+}
+
+
+def _web(frame: Frame) -> Child:
+    """Whether the web is searched in this chat, with a menu that changes it; nothing where it cannot be."""
+    if not frame.web:
+        return None
+    ways = [
+        el("li", _command([el("span", label, el("small", told))], f"/web {way}"))
+        for way, (label, told) in _WEB_MEANS.items()
+    ]
+    summary = el("summary", f"{WEB[frame.web]} ▾", title="Whether I search the web in this chat")
+    return el("details", summary, el("ul", ways, class_="menu"), class_="menus", id="web")
 
 
 # What people do with a chat, in words, with the command that does it.

@@ -37,7 +37,7 @@ from hashlib import sha256
 from importlib.resources import files
 from operator import attrgetter
 from socket import AF_INET, AF_INET6, create_server, socket
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote
 
 import structlog
@@ -568,6 +568,7 @@ class Server(Struct, kw_only=True):
             stages=self.views.stages(),
             model=model,
             embedded=embedded,
+            web=await self.views.web(source),
             hears=await self.views.hears(source),
             settings=self.desk is not None and role == "admin",
             look=login.look,
@@ -775,7 +776,7 @@ class Server(Struct, kw_only=True):
                 status = 409 if problem else 200
                 if (chosen := _MODEL.match(text)) and not problem and _wants_json(request):
                     more_told = await self._switched(source, accepted, chosen[1])
-                elif event.endswith((".aside", ".undo")) and not problem:
+                elif event.endswith((".aside", ".undo", ".web")) and not problem:
                     more_told = await self._aside(source, accepted)
         except (Problem, FileRefused) as error:
             problem, status = str(error), error.status if isinstance(error, Problem) else 413
@@ -799,27 +800,32 @@ class Server(Struct, kw_only=True):
             raise Problem(409, NOT_THERE)
         return _present(await self.views.sessions(source), source)
 
-    async def _switched(self, source: Source, command: Accepted, name: str) -> dict[str, str]:
+    async def _switched(self, source: Source, command: Accepted, name: str) -> dict[str, Any]:
         """The model that answers after this command, and what a menu's command said, which does not stand in the
         chat."""
         await self._done(source, command)
         if not await self.views.ended(source, command.event_id):
-            return {"model": name, "told": f"The model {name} takes over as soon as this answer is finished."}
+            return {
+                "labels": {"models": name},
+                "told": f"The model {name} takes over as soon as this answer is finished.",
+            }
         told = await self._answers(source, command) if command.event_id.endswith(UNSEEN) else []
         model, _ = await self.views.model(source)
-        return {"model": model, "told": told[0].text if told else ""}
+        return {"labels": {"models": model}, "told": told[0].text if told else ""}
 
     async def _answers(self, source: Source, command: Accepted) -> list[Outbound]:
         """What a command said, as far as that stands in the chat by now."""
         return [row for row in await self.views.shown(source, _LOOKS) if row.answers == command.event_id]
 
-    async def _aside(self, source: Source, command: Accepted) -> dict[str, str]:
+    async def _aside(self, source: Source, command: Accepted) -> dict[str, Any]:
         """What a menu's command said, and the address of the file that it made: neither stands in the chat."""
         await self._done(source, command)
         rows = await self._answers(source, command)
         if file := next((row.file for row in rows if row.file), None):
             return {"file": beside(f"/files/{quote(file.ref, safe='')}", chat_of(source.thread))}
         told = next((row.text for row in rows if row.kind == "command"), "")
+        if command.event_id.endswith(".web"):
+            return {"labels": {"web": pages.WEB[await self.views.web(source) or "off"]}, "told": told}
         return {"told" if command.event_id.endswith(".undo") else "aside": told}
 
     def _ask(
@@ -1024,7 +1030,7 @@ def _ending(text: str, *, aside: bool) -> str:
         return ""
     if aside and text in _TELL:
         return ".aside"
-    ends = ("stop", "model", "undo") if aside else ("stop", "model")
+    ends = ("stop", "model", "web", "undo") if aside else ("stop", "model", "web")
     return next((f".{each}" for each in ends if text.startswith(f"/{each}")), MENU)
 
 

@@ -1,5 +1,6 @@
-"""What people chose for a chat with a command: its persona, its model, and whether answers are said aloud. A choice
-belongs to the chat or topic in which it was made, and to no session, so it outlives resets, expiry and restarts."""
+"""What people chose for a chat with a command: its persona, its model, whether answers are said aloud, and whether the
+web is searched. A choice belongs to the chat or topic in which it was made, and to no session, so it outlives resets,
+expiry and restarts."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
-What = Literal["persona", "model", "voice"]
-WHATS: Final[tuple[What, ...]] = ("persona", "model", "voice")
+What = Literal["persona", "model", "voice", "web"]
+WHATS: Final[tuple[What, ...]] = ("persona", "model", "voice", "web")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -38,6 +39,7 @@ class Choices(Struct, frozen=True, kw_only=True):
     persona: Mapping[str, Choice] = field(default_factory=dict)
     model: Mapping[str, Choice] = field(default_factory=dict)
     voice: Mapping[str, Choice] = field(default_factory=dict)
+    web: Mapping[str, Choice] = field(default_factory=dict)
 
 
 class Held(NamedTuple):

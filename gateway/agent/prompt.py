@@ -34,6 +34,12 @@ say about them does not count.
 <pinned-rules>
 {rules}
 </pinned-rules>"""
+WEB: Final = {
+    "on": "Web search is switched on for this chat: find out with `web_search` what an answer needs, and cite it. Only "
+    "what needs no facts, such as a greeting, needs no search.",
+    "off": "Web search is switched off for this chat, so you cannot search the web. If a search would help, say that "
+    "/web auto allows it.",
+}
 PINS_MARK: Final = "\n<pinned-rules>\n"
 _TODOS = "\n\nOpen items of your to-do list when this was written:\n"
 _FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECASE)
@@ -71,11 +77,13 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
         pins: Sequence[Pin] = (),
         searches: bool = False,
         persona: str | None = None,
+        web: str = "",
         owner: bool = False,
     ) -> str:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
-        whether its model can search earlier messages. `persona`: the chat's own. `memory` and `skills`: the parts with
-        the remembered facts, and with the names of skills. `owner`: the owner is alone with the bot."""
+        whether its model can search earlier messages. `persona`: the chat's own. `web`: a key of WEB, if one was
+        chosen. `memory` and `skills`: the parts with the remembered facts, and with the names of skills. `owner`: the
+        owner is alone with the bot."""
         parts = [persona or self.settings.persona or _IDENTITY]
         files = [*self.context_files, *(self.owners_files if owner else ())]
         parts += [f"# {name}\n{text.strip()}" for name, text in files]
@@ -88,6 +96,8 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
             parts.append(pinned(pins))
         if searches:
             parts.append(_HISTORY)
+        if web:
+            parts.append(WEB[web])
         if compacted:
             parts.append(SYSTEM_NOTE)
         marks = {"open": "", "in_progress": " (in progress)"}

@@ -27,9 +27,10 @@ from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
-from gateway.agent.prompt import PINS_MARK, PromptBuilder, bent, differ, shown_in
+from gateway.agent.prompt import PINS_MARK, WEB, PromptBuilder, bent, differ, shown_in
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.offer import Toolbox, member
+from gateway.agent.tools.web_fetch import SEARCH
 from gateway.context.engine import Outcome
 from gateway.domain.chat import BEGINNING, ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
@@ -54,7 +55,9 @@ log = structlog.get_logger(__name__)
 
 _MOST_FOLLOWED = 100_000  # ids in memory
 _MOST_SEARCHED = 500  # sessions of a conversation, for a place in its past
-_UNKNOWN = "\0"  # no persona: nothing is known of the session's prompt
+_Own = tuple[str | None, str]
+_USUAL: _Own = (None, "")
+_UNKNOWN: _Own = ("\0", "")  # no persona: nothing is known of the session's prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,8 +81,8 @@ class Sessions:
     clock: Clock
     ids: Ids
     points: Points
-    # By session: the persona with which its prompt was last compared. `write_with` forgets them.
-    _followed: dict[str, str | None] = field(default_factory=dict)
+    # By session: what its chat's own was when its prompt was last compared. `write_with` forgets them.
+    _followed: dict[str, _Own] = field(default_factory=dict)
     _prompt_tokens: Callable[[str, bool], int] = field(init=False)
     _exact: bool = False  # whether tools are counted so
 
@@ -116,7 +119,9 @@ class Sessions:
         return session
 
     async def open_for_helper(self, lease: Lease, caller: Session, prompt: str) -> Session:
-        """Open the session of a helper, with its caller's model and a prompt of its own."""
+        """Open the session of a helper, with its caller's model and a prompt of its own, and no search where its caller
+        has none."""
+        prompt = f"{prompt}\n\n{WEB['off']}" if WEB["off"] in caller.system_prompt else prompt
         blank = self._blank(lease.key, caller.chat_type, caller.places, after=caller)
         session = replace(blank, parent_id=caller.id, system_prompt=prompt, expires_at=None)
         return await self.store.open_session(lease, Opening(session=session))
@@ -128,9 +133,9 @@ class Sessions:
     async def follow(self, lease: Lease, session: Session, source: Source) -> Session:
         """The session with the model and prompt that its chat has now, by configuration or by choice.
 
-        Prompts are compared if the persona is another one, and once after the configuration was read. A session without
-        a prompt, which a change in another chat of the person took away, gets one. There, and where no message was said
-        yet, the memory snapshot is taken now, because facts may have been added since.
+        Prompts are compared if the chat's own persona or web search is another one, and once after the configuration
+        was read. A session without a prompt, which a change in another chat of the person took away, gets one. There,
+        and where no message was said yet, the memory snapshot is taken now, because facts may have been added since.
         """
         placed = replace(session, places=names(source))
         chosen = await choices(self.store, placed.key, placed.chat_type, placed.places)
@@ -138,15 +143,15 @@ class Sessions:
         model, chosen_at = self._model(placed, chosen)
         if (session.model, session.model_chosen_at) != (model, chosen_at):
             changes |= {"model": model, "model_chosen_at": chosen_at}
-        persona = self._persona(placed, chosen)
+        own = self._own(placed, chosen)
         empty, followed = session.message_count == 0, self._followed.get(session.id, _UNKNOWN)
         if empty:
             await self.flushes.before_opening(session)
         anew = empty or not session.system_prompt
-        if anew or followed != persona:
+        if anew or followed != own:
             memory = await self.memories.snapshot(session) if anew else snapshot_in(session.system_prompt)
             pins = await self._joining(session, await self.store.pins(session.key))
-            prompt = await self._prompt(replace(session, model=model), pins, persona, memory)
+            prompt = await self._prompt(replace(session, model=model), pins, own, memory)
             if differ(prompt, session.system_prompt):
                 changes["system_prompt"] = prompt
                 if session.model == model:
@@ -154,15 +159,15 @@ class Sessions:
         if changes:
             log.info("session_follows", session=session.id, changed=sorted(changes))
             session = await self.store.update_session(lease, session.ref, **changes)
-        if followed != persona:
-            self._note_followed(session, persona)
+        if followed != own:
+            self._note_followed(session, own)
         # It may have lost its prompt just now.
         return session if session.system_prompt else await self.follow(lease, session, source)
 
-    def _note_followed(self, session: Session, persona: str | None) -> None:
+    def _note_followed(self, session: Session, own: _Own) -> None:
         if len(self._followed) >= _MOST_FOLLOWED:
             self._followed.clear()
-        self._followed[session.id] = persona
+        self._followed[session.id] = own
 
     async def choices(self, session: Session) -> Choices:
         """Return people's choices for a session's chat."""
@@ -173,12 +178,19 @@ class Sessions:
         named = session.places or names_of(session.key)
         return held(chosen.persona, self.prompts.personas, session.key.platform, named)
 
-    def _persona(self, session: Session, chosen: Choices) -> str | None:
-        """The same in the form for a prompt: a person's text cannot imitate other parts of it."""
-        if not chosen.persona and not self.prompts.personas:  # as nearly everywhere
-            return None
+    def web(self, session: Session, chosen: Choices) -> str:
+        """Whether somebody switched the web search "on" or "off" in a session's chat; "": nobody did, or there is
+        none."""
+        found = held(chosen.web, {}, session.key.platform, session.places or names_of(session.key))
+        return found.value if found and self.toolbox.has(SEARCH, member(session)) else ""
+
+    def _own(self, session: Session, chosen: Choices) -> _Own:
+        """What the prompt of a session has by these choices: its chat's persona, in which a person's text cannot
+        imitate other parts of the prompt, and the switch of the web search."""
+        if not chosen.persona and not chosen.web and not self.prompts.personas:  # as nearly everywhere
+            return _USUAL
         found = self.persona(session, chosen)
-        return found and (bent(found.value) if found.choice else found.value)
+        return found and (bent(found.value) if found.choice else found.value), self.web(session, chosen)
 
     def model(self, session: Session, chosen: Choices) -> Held | None:
         """The model of a session's chat, if it has its own. A choice at another provider is void."""
@@ -230,13 +242,13 @@ class Sessions:
         key."""
         chosen = await self.choices(session)
         model, chosen_at = self._model(session, chosen)
-        persona = self._persona(session, chosen)
-        self._note_followed(session, persona)
+        own = self._own(session, chosen)
+        self._note_followed(session, own)
         pins, memory = await self.store.pins(session.key), await self.memories.snapshot(session)
         placed = replace(session, model=model, model_chosen_at=chosen_at)
-        return replace(placed, system_prompt=await self._prompt(placed, pins, persona, memory))
+        return replace(placed, system_prompt=await self._prompt(placed, pins, own, memory))
 
-    async def _prompt(self, session: Session, pins: Pins, persona: str | None, memory: str) -> str:
+    async def _prompt(self, session: Session, pins: Pins, own: _Own, memory: str) -> str:
         may_load = self.toolbox.has("skill", member(session))
         window = self.models.of(session).context_length
         return self.prompts.build(
@@ -249,7 +261,8 @@ class Sessions:
             skills=await self.skills.shown(session.key, window) if may_load else "",
             pins=pins.rules,
             searches=self.toolbox.has("search_history", member(session)),
-            persona=persona,
+            persona=own[0],
+            web=own[1],
             owner=bool(self.prompts.owners_files) and self._is_owners(session),
         )
 
@@ -385,9 +398,9 @@ class Sessions:
 
     async def _rebuilt(self, session: Session, pins: Pins, memory: str | None) -> Rebuilt:
         """The session's prompt with these pins, and with this memory (None: the present facts)."""
-        persona = self._persona(session, await self.choices(session))
+        own = self._own(session, await self.choices(session))
         shown = await self.memories.snapshot(session) if memory is None else memory
-        prompt = await self._prompt(session, pins, persona, shown)
+        prompt = await self._prompt(session, pins, own, shown)
         return Rebuilt(ref=session.ref, system_prompt=prompt, last_prompt_tokens=self._reported(session, prompt))
 
     def _reported(self, session: Session, prompt: str) -> int:

@@ -21,6 +21,8 @@ from gateway.agent.caps import of_key
 from gateway.agent.files.quota import FileQuotas
 from gateway.agent.holding import SHELF
 from gateway.agent.models import Models
+from gateway.agent.tools.offer import Caller
+from gateway.agent.tools.web_fetch import SEARCH
 from gateway.app.config import Config
 from gateway.app.config.shown import shown
 from gateway.app.health import Health
@@ -458,6 +460,14 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         ctx = self._context(source)
         spec = await answering(ctx.agents.metering.models, self.store, ctx.key, source)
         return ctx.program.writes_down or bool(spec.sounds)
+
+    async def web(self, source: Source) -> Literal["", "on", "off", "auto"]:
+        ctx = self._context(source)
+        if not ctx.sessions.toolbox.has(SEARCH, Caller(source=source, admin=await self.role(source) == "admin")):
+            return ""
+        session = await ctx.present() or await ctx.sessions.first(ctx.key, source)
+        chosen = ctx.sessions.web(session, await ctx.sessions.choices(session))
+        return "on" if chosen == "on" else "off" if chosen else "auto"
 
     async def models(self, source: Source) -> Sequence[ModelLine]:
         models = self._context(source).agents.metering.models

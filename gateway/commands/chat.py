@@ -1,6 +1,6 @@
-"""/model, /persona and /voice: which model answers in a chat, who the bot is, and whether its answers are said aloud. A
-choice holds for the chat or topic in which it was made, in all its sessions. In a group an admin chooses; alone with
-the bot, the person does."""
+"""/model, /persona, /voice and /web: which model answers in a chat, who the bot is, and whether its answers are said
+aloud or looked up on the web. A choice holds for the chat or topic in which it was made, in all its sessions. In a
+group an admin chooses; alone with the bot, the person does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Final
 
 from gateway.agent.choices import Choice, Held, What, choose, held
 from gateway.agent.models import Models
+from gateway.agent.tools.offer import member
+from gateway.agent.tools.web_fetch import SEARCH
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import one_line, speaker
@@ -314,4 +316,28 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     )
 
 
-COMMANDS = (model, persona, voice)
+_WEB: Final = {  # after "From now on, ", too
+    "on": "I search the web for every answer that needs facts here.",
+    "off": "I do not search the web here.",
+    "": "I search the web here when I think that an answer needs it.",
+}
+
+
+@command("web [on|off|auto]", "About", "switch my web search", bypass="bare", elsewhere=("websearch", "browse"))
+async def web(ctx: CommandContext) -> str:
+    """Show whether the web is searched here, or choose it; `auto` leaves it to the model."""
+    session = await _session(ctx)
+    if not ctx.sessions.toolbox.has(SEARCH, member(session)):
+        raise UserError("I cannot search the web yet. The operator can set `tools.search` in config.yaml.")
+    wanted = ctx.argument.strip().lower()
+    if not wanted:
+        told = _WEB[ctx.sessions.web(session, await ctx.sessions.choices(session))]
+        return f"{told} To change this, send /web on, /web off or /web auto."
+    if wanted not in ("on", "off", "auto"):
+        raise UserError("Send /web on, /web off or /web auto.")
+    _refuse_others(ctx)
+    await _choose(ctx, "web", None if wanted == "auto" else wanted)
+    return f"From now on, {_WEB[wanted.removeprefix('auto')]}"
+
+
+COMMANDS = (model, persona, voice, web)

@@ -315,6 +315,10 @@ class Views(Protocol):
     async def hears(self, source: Source) -> bool:
         """Whether what they record reaches the model that answers them: it hears, or another writes down for it."""
 
+    async def web(self, source: Source) -> Literal["", "on", "off", "auto"]:
+        """Whether the web is searched in their chat: for all facts, never, or as the model sees fit; "": it cannot
+        be."""
+
     async def models(self, source: Source) -> Sequence[ModelLine]:
         """The models that they may choose from, the configured one first; of a server that does not answer, that."""
 

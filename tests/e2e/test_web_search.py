@@ -71,6 +71,38 @@ async def test_a_helper_gives_its_caller_the_links(tmp_path: Path) -> None:
             assert (await live.ask("How is rye made?")).startswith(f"A week [1].{RYE}\n\n[the helper's session is")
 
 
+async def test_each_chat_switches_the_search_on_and_off(tmp_path: Path) -> None:
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        helps = text_of(request.messages[0]).startswith(PROMPT) or request.messages[-1]["role"] == "tool"
+        return Say(text="done") if helps else Say(calls=[("delegate", '{"task": "rye"}')])
+
+    model = FakeModel(script)
+
+    def searches(request: ModelRequest) -> bool:
+        return "web_search" in [each["function"]["name"] for each in request.tools]
+
+    async with SearchServer("searxng") as server:
+        config = config_in(tmp_path, tools=searching(server))
+        async with running(tmp_path, config=config, model=model) as live:
+            assert "when I think that an answer needs it" in await live.ask("/web")
+            assert await live.ask("/web off") == "From now on, I do not search the web here."
+            await live.ask("How is rye made?")
+            assert [searches(each) for each in model.requests] == [False] * 3, "its helper's, too"
+            assert all("switched off for this chat" in text_of(each.messages[0]) for each in model.requests)
+            model.requests.clear()
+            assert "Send /web on, /web off" in await live.ask("/web maybe")
+            assert "every answer that needs facts" in await live.ask("/web on")
+            await live.ask("And now?")
+            assert searches(model.requests[-1])
+            assert "switched on for this chat" in text_of(model.requests[-1].messages[0])
+            await live.ask("/web auto")
+            await live.ask("And now?")
+            assert searches(model.requests[-1])
+            assert "for this chat" not in text_of(model.requests[-1].messages[0])
+        async with running(tmp_path, config=config_in(tmp_path), model=model) as live:
+            assert "I cannot search the web yet" in await live.ask("/web on")
+
+
 async def test_what_a_search_brought_is_kept_only_after_a_yes(tmp_path: Path) -> None:
     keep = json.dumps({"action": "add", "about": "person", "text": "A starter of rye wants a week"})
     model = FakeModel(in_turn(LOOK, Say(calls=[("memory", keep)]), Say(text="Kept.")))

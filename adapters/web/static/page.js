@@ -240,7 +240,7 @@
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "Legato did not accept the message. Load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
-        if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
+        for (const id in answer.labels) if ($(id)) $(id).querySelector("summary").textContent = `${answer.labels[id]} ▾`;
         if (answer.told) toast(answer.told);
         if (answer.aside) ask({ ask: answer.aside, no: "Close" });
         if (answer.file) location.assign(answer.file);  // it is only saved

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from gateway.agent.prompt import WEB
 from gateway.agent.provenance import turn_in
 from gateway.agent.search.plugin import Hit, Search, Wanted
 from gateway.agent.tools.base import ToolContext, schema
@@ -64,6 +65,7 @@ class WebSearchTool(Struct, frozen=True):
     read_only = True
     idempotent = True
     brings = BRINGS
+    unless = WEB["off"]
 
     search: Search
     redact: Callable[[str], str]

@@ -249,6 +249,7 @@ class Tool(Protocol):
     - `beside`: its calls of one step run side by side, as those of tools do that only read.
     - `shows`: it sends files; those of calls one behind the other are shown together.
     - `needs`: it is on offer only in a session whose system prompt holds this text.
+    - `unless`: it is not on offer in a session whose system prompt holds this text.
     """
 
     name: str

@@ -217,8 +217,9 @@ class Toolbox:
         self.count = count
         self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
-        self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...]], Offer] = {}
+        self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...], tuple[str, ...]], Offer] = {}
         self._needs: dict[str, str] = {}  # of the tools that rest
+        self._unless: dict[str, str] = {}  # of those that can be switched off
         self.register(OWN, tools)
 
     def register(self, origin: str, tools: Iterable[Tool]) -> None:
@@ -237,6 +238,8 @@ class Toolbox:
         for tool in new.values():
             if hasattr(tool, "needs"):
                 self._needs[tool.name] = tool.needs
+            if hasattr(tool, "unless"):
+                self._unless[tool.name] = tool.unless
             schema = _schema(tool)
             self._offered[tool.name] = Offered(
                 tool=tool,
@@ -268,26 +271,29 @@ class Toolbox:
 
     def offer(self, order: Sequence[str], caller: Caller, window: int, prompt: str = "") -> Offer:
         """The tools for a caller in a session that has shown those in `order` until now, to a model that reads so many
-        tokens at once. `prompt`: the session's, which wakes those that rest."""
+        tokens at once. `prompt`: the session's, which wakes those that rest, or switches some off."""
         rest: tuple[str, ...] = ()
         for name, needs in self._needs.items():
             if needs not in prompt:
                 rest = (*rest, name)
-        asked = (tuple(order), window, rest)
+        off = tuple([name for name, text in self._unless.items() if text in prompt]) if self._unless else ()
+        asked = (tuple(order), window, rest, off)
         made = None if self.rules else self._made.get(asked)
         if made is None or made.version != self.version:
-            made = self._make(order, caller, window, rest)
+            made = self._make(order, caller, window, rest, off)
             if not self.rules and not made.hidden:  # the same for all callers, and whatever was used
                 if len(self._made) >= _MOST_MADE:
                     self._made.clear()
                 self._made[asked] = made
         return made
 
-    def _make(self, order: Sequence[str], caller: Caller, window: int, rest: Sequence[str]) -> Offer:
+    def _make(
+        self, order: Sequence[str], caller: Caller, window: int, rest: Sequence[str], off: Sequence[str]
+    ) -> Offer:
         known = set(order)
         allowed = self._offered
-        if self.rules:
-            allowed = {name: each for name, each in allowed.items() if self.allows(name, caller)}
+        if self.rules or off:
+            allowed = {name: each for name, each in allowed.items() if name not in off and self.allows(name, caller)}
         out = {*known, *rest, FIND}
         new = [name for name, each in allowed.items() if name not in out and not each.gone]
         room = int(SHARE * window) - sum([allowed[name].tokens for name in order if name in allowed])
