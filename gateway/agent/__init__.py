@@ -24,7 +24,7 @@
                   caching         the marks of what a provider may keep
                   metering        what calls cost, and whether that may be spent (caps)
     a session     sessions        its beginning, continuation and end (hooks: what an engine is told of the end)
-                  prompt          its system prompt
+                  prompt          its system prompt (projects: instructions that several chats share)
                   titles          its name, which a model gives it
                   quotes          earlier words that a message brings along
                   embeddings      searches by what was meant

@@ -74,6 +74,7 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
         todos: Sequence[Todo] = (),
         memory: str = "",
         skills: str = "",
+        project: str = "",
         pins: Sequence[Pin] = (),
         searches: bool = False,
         persona: str | None = None,
@@ -82,8 +83,8 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
     ) -> str:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
         whether its model can search earlier messages. `persona`: the chat's own. `web`: a key of WEB, if one was
-        chosen. `memory` and `skills`: the parts with the remembered facts, and with the names of skills. `owner`: the
-        owner is alone with the bot."""
+        chosen. `project`, `memory` and `skills`: the parts with the project's instructions, the remembered facts, and
+        the names of skills. `owner`: the owner is alone with the bot."""
         parts = [persona or self.settings.persona or _IDENTITY]
         files = [*self.context_files, *(self.owners_files if owner else ())]
         parts += [f"# {name}\n{text.strip()}" for name, text in files]
@@ -91,7 +92,7 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
             parts.append(hint)
         if shared and chat_type != "direct":
             parts.append(_SHARED)
-        parts += [part for part in (skills, memory) if part]
+        parts += [part for part in (bent(project), skills, memory) if part]
         if pins:
             parts.append(pinned(pins))
         if searches:

@@ -27,6 +27,7 @@ from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
+from gateway.agent.projects import project
 from gateway.agent.prompt import PINS_MARK, WEB, PromptBuilder, bent, differ, shown_in
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.offer import Toolbox, member
@@ -55,9 +56,9 @@ log = structlog.get_logger(__name__)
 
 _MOST_FOLLOWED = 100_000  # ids in memory
 _MOST_SEARCHED = 500  # sessions of a conversation, for a place in its past
-_Own = tuple[str | None, str]
-_USUAL: _Own = (None, "")
-_UNKNOWN: _Own = ("\0", "")  # no persona: nothing is known of the session's prompt
+_Own = tuple[str | None, str, str]
+_USUAL: _Own = (None, "", "")
+_UNKNOWN: _Own = ("\0", "", "")  # no persona: nothing is known of the session's prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,8 +134,8 @@ class Sessions:
     async def follow(self, lease: Lease, session: Session, source: Source) -> Session:
         """The session with the model and prompt that its chat has now, by configuration or by choice.
 
-        Prompts are compared if the chat's own persona or web search is another one, and once after the configuration
-        was read. A session without a prompt, which a change in another chat of the person took away, gets one. There,
+        Prompts are compared if the chat's own persona, web search or project is another one, and once after the
+        configuration was read. A session without a prompt, which a change in another chat of the person took away, gets one. There,
         and where no message was said yet, the memory snapshot is taken now, because facts may have been added since.
         """
         placed = replace(session, places=names(source))
@@ -143,7 +144,7 @@ class Sessions:
         model, chosen_at = self._model(placed, chosen)
         if (session.model, session.model_chosen_at) != (model, chosen_at):
             changes |= {"model": model, "model_chosen_at": chosen_at}
-        own = self._own(placed, chosen)
+        own = await self._own(placed, chosen)
         empty, followed = session.message_count == 0, self._followed.get(session.id, _UNKNOWN)
         if empty:
             await self.flushes.before_opening(session)
@@ -184,13 +185,19 @@ class Sessions:
         found = held(chosen.web, {}, session.key.platform, session.places or names_of(session.key))
         return found.value if found and self.toolbox.has(SEARCH, member(session)) else ""
 
-    def _own(self, session: Session, chosen: Choices) -> _Own:
+    async def _own(self, session: Session, chosen: Choices) -> _Own:
         """What the prompt of a session has by these choices: its chat's persona, in which a person's text cannot
-        imitate other parts of the prompt, and the switch of the web search."""
-        if not chosen.persona and not chosen.web and not self.prompts.personas:  # as nearly everywhere
+        imitate other parts of the prompt, the switch of the web search, and the instructions of its project."""
+        if not (chosen.persona or chosen.web or self.prompts.personas or session.project):  # as nearly everywhere
             return _USUAL
         found = self.persona(session, chosen)
-        return found and (bent(found.value) if found.choice else found.value), self.web(session, chosen)
+        persona = found and (bent(found.value) if found.choice else found.value)
+        return persona, self.web(session, chosen), await self.project(session)
+
+    async def project(self, session: Session) -> str:
+        """The part of a prompt with the instructions of a session's project."""
+        found = await project(self.store, session.key.owner, session.project) if session.project else None
+        return found.part if found else ""
 
     def model(self, session: Session, chosen: Choices) -> Held | None:
         """The model of a session's chat, if it has its own. A choice at another provider is void."""
@@ -221,7 +228,7 @@ class Sessions:
         session_id: str | None = None,
     ) -> Session:
         """Return a session to be opened under `key`, still without a prompt. A model that was chosen in the session
-        `after` is chosen in this one, too. `session_id` None: a fresh id."""
+        `after` is chosen in this one, too, and the project is the same. `session_id` None: a fresh id."""
         now = self.clock.now()
         return Session(
             id=session_id or self.ids.new("s"),
@@ -231,6 +238,7 @@ class Sessions:
             started_at=now,
             model=after.model if after else "",
             model_chosen_at=after.model_chosen_at if after else None,
+            project=after.project if after else "",
             system_prompt="",
             last_active_at=now,
             expires_at=self.policy.deadline(now),
@@ -242,7 +250,7 @@ class Sessions:
         key."""
         chosen = await self.choices(session)
         model, chosen_at = self._model(session, chosen)
-        own = self._own(session, chosen)
+        own = await self._own(session, chosen)
         self._note_followed(session, own)
         pins, memory = await self.store.pins(session.key), await self.memories.snapshot(session)
         placed = replace(session, model=model, model_chosen_at=chosen_at)
@@ -259,6 +267,7 @@ class Sessions:
             todos=session.todos,
             memory=memory,
             skills=await self.skills.shown(session.key, window) if may_load else "",
+            project=own[2],
             pins=pins.rules,
             searches=self.toolbox.has("search_history", member(session)),
             persona=own[0],
@@ -398,7 +407,7 @@ class Sessions:
 
     async def _rebuilt(self, session: Session, pins: Pins, memory: str | None) -> Rebuilt:
         """The session's prompt with these pins, and with this memory (None: the present facts)."""
-        own = self._own(session, await self.choices(session))
+        own = await self._own(session, await self.choices(session))
         shown = await self.memories.snapshot(session) if memory is None else memory
         prompt = await self._prompt(session, pins, own, shown)
         return Rebuilt(ref=session.ref, system_prompt=prompt, last_prompt_tokens=self._reported(session, prompt))
@@ -443,6 +452,15 @@ class Sessions:
         if opened is not None and self.hooks.plugged is not None:
             await self.hooks.plugged.began(opened)
         return opened
+
+    async def expire(self, lease: Lease, session: Session) -> Session | None:
+        """End a session whose time is over. In a project the next one begins at once, so that the chat stays in it; one
+        of a person's further chats is gone back to, and needs none. Returns that next session."""
+        opening = None
+        if session.project and not session.key.is_own:
+            fresh = self._blank(session.key, session.chat_type, session.places, after=session)
+            opening = Opening(session=await self._prompted(replace(fresh, expires_at=None)))
+        return await self.end(lease, session, "expired", opening)
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
         """End `session` and start an empty one. A chosen model stays chosen."""

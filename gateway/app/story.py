@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gateway.domain.deeds import deed_in_words
 from gateway.domain.message import Message, is_request, is_summary, note_of, said_in, text_of
-from gateway.domain.session import Session, is_continuation
+from gateway.domain.session import Session, families, is_continuation
 from gateway.domain.views import Branch, Deed, Story
 
 _MOST_SHOWN: Final = 4_000  # characters of a result, or of an argument
@@ -23,18 +23,6 @@ _LONGEST_SECRET: Final = 4_000  # characters; such as those of a private key
 _FAILED: Final = re.compile(r"Error: |exit code (?!0\b)|ended (?:by signal|after) ")  # how results begin then
 
 Transcripts = Mapping[str, Sequence[Message]]
-
-
-def families(sessions: Sequence[Session]) -> Sequence[Sequence[Session]]:
-    """The sessions by family, each family oldest first."""
-    known = {each.id: each for each in sessions}
-    found: dict[str, list[Session]] = {}
-    for each in sorted(sessions, key=attrgetter("started_at")):
-        root = each
-        while root.parent_id in known:
-            root = known[root.parent_id]
-        found.setdefault(root.id, []).append(each)
-    return list(found.values())
 
 
 def story_of(sessions: Sequence[Session], transcripts: Transcripts, redact: Callable[[str], str]) -> Story:

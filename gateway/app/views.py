@@ -53,7 +53,7 @@ from gateway.domain.message import (
 from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
-from gateway.domain.session import Compaction, Session
+from gateway.domain.session import Compaction, Session, families
 from gateway.domain.titles import shown_in_a_list
 from gateway.domain.turn import TurnRules
 from gateway.domain.usage import CanonicalUsage, UsageTotal, usage_of
@@ -526,7 +526,7 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
 
 
 def _roots(sessions: Sequence[Session]) -> Mapping[str, str]:
-    return {each.id: family[0].id for family in import_module(_TELLS).families(sessions) for each in family}
+    return {each.id: family[0].id for family in families(sessions) for each in family}
 
 
 def _model_line(models: Models, home: ModelSpec, offered: OfferedModel) -> ModelLine:

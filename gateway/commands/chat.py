@@ -54,7 +54,7 @@ async def model(ctx: CommandContext) -> Answer | str:
     models, session = ctx.sessions.models, await ctx.present()
     home = _home(ctx)
     if ctx.argument:
-        _refuse_others(ctx)
+        refuse_others(ctx)
     offered, silent = await _offered(ctx, home)
     if not ctx.argument:
         spec = models.of(session or await ctx.sessions.first(ctx.key, ctx.inbound.source))
@@ -138,7 +138,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
         text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes this persona.{back}"
         may = held.choice is not None and _may_choose(ctx)
         return Answer(text=text, choices=await _no_persona(ctx) if may else ())
-    _refuse_others(ctx)
+    refuse_others(ctx)
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
         return "From your next message on, I will use the persona from config.yaml again."
@@ -193,7 +193,8 @@ def _home(ctx: CommandContext) -> ModelSpec:
     return ctx.sessions.models.home_of(ctx.key.platform, names(ctx.inbound.source))
 
 
-def _refuse_others(ctx: CommandContext) -> None:
+def refuse_others(ctx: CommandContext) -> None:
+    """Raise UserError unless the caller may change the settings of this chat."""
     if not _may_choose(ctx):
         raise UserError(NOT_YOURS)
 
@@ -285,7 +286,7 @@ async def voice(ctx: CommandContext) -> str:
         return f"{told} To change this, send /voice on or /voice off."
     if wanted not in ("on", "off", "auto"):
         raise UserError("Send /voice on, /voice off or /voice auto.")
-    _refuse_others(ctx)
+    refuse_others(ctx)
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
     said = {"on": "From now on, I will speak my answers here.", "off": "From now on, I will only write here."}
     return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again. This comes from config.yaml."
@@ -335,7 +336,7 @@ async def web(ctx: CommandContext) -> str:
         return f"{told} To change this, send /web on, /web off or /web auto."
     if wanted not in ("on", "off", "auto"):
         raise UserError("Send /web on, /web off or /web auto.")
-    _refuse_others(ctx)
+    refuse_others(ctx)
     await _choose(ctx, "web", None if wanted == "auto" else wanted)
     return f"From now on, {_WEB[wanted.removeprefix('auto')]}"
 

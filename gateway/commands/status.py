@@ -109,8 +109,11 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowSh
     pinned = pins_tokens(ctx, pins)
     prompt = ctx.sessions.counter.message({"role": "system", "content": conversation.stored.session.system_prompt})
     memory = ctx.sessions.counter.text(snapshot_in(conversation.stored.session.system_prompt))
+    part = await ctx.sessions.project(conversation.stored.session)
+    project = ctx.sessions.counter.text(part) if part in conversation.stored.session.system_prompt else 0
     rows = [
-        ("system prompt", prompt - pinned - memory),
+        ("system prompt", prompt - pinned - memory - project),
+        *([("project", project)] if project else []),
         *([("memory", memory)] if memory else []),
         *([(f"rules ({len(pins)})", pinned)] if pins else []),
         ("tools", conversation.overhead - prompt),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
@@ -60,6 +61,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     model_chosen_at: str | None = None  # the provider at which a person chose `model`; None: nobody did
     tools: tuple[str, ...] = ()  # names of the tools that its prompts have shown, in their order
     places: tuple[str, ...] = ()  # the names of where it was last spoken in (see `place.names`)
+    project: str = ""  # the id of the project that its person put it into
     rewritten: int = 0  # how often messages of it were forgotten; a holder of its transcript reads it anew
 
     @cached_property
@@ -133,6 +135,18 @@ class Compaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fallback: bool = False
     error: str | None = None
     work: PassWork | None = None  # None: it was made by a version that kept no account
+
+
+def families(sessions: Sequence[Session]) -> list[list[Session]]:
+    """These sessions by family, each oldest first: the versions of one conversation."""
+    known = {each.id: each for each in sessions}
+    found: dict[str, list[Session]] = {}
+    for each in sorted(sessions, key=attrgetter("started_at")):
+        root = each
+        while root.parent_id in known:
+            root = known[root.parent_id]
+        found.setdefault(root.id, []).append(each)
+    return list(found.values())
 
 
 def is_continuation(parent: Session, child: Session) -> bool:

@@ -383,6 +383,11 @@ class SessionStore(StoreProcess):
         check_changes(changes)
         return await self._run(sessions.update_session, lease, ref, changes)
 
+    async def set_project(self, owner: SessionKey, session_ids: Sequence[str], project: str) -> None:
+        """Put sessions of this owner's chats into a project, by its id ("": into none). Ids of others are left alone.
+        No lane is needed: a turn that runs keeps its prompt, and the next one follows."""
+        await self._run(sessions.set_project, owner, session_ids, project)
+
     async def import_sessions(self, openings: Sequence[Opening]) -> list[bool]:
         """Store sessions of another program, which have ended. Their keys' present sessions stay, and lists name them
         behind all that are there. False, and nothing of it is stored, for one of whose id there is a session. Each is

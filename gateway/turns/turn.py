@@ -359,9 +359,8 @@ class Turns(Struct, kw_only=True):
         """The key's session. If its time is over, it ends here just as in the sweep, unless it is `resumed`."""
         if present is not None and (resumed or not self.agents.sessions.is_due(present)):
             return await recorder.follow(present)
-        if present is not None:
-            await self._put_away(recorder, present)
-        return await recorder.open_session()
+        begun = None if present is None else await self._put_away(recorder, present)
+        return await recorder.open_session() if begun is None else await recorder.follow(begun)
 
     async def _turn(
         self,
@@ -518,14 +517,14 @@ class Turns(Struct, kw_only=True):
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
         return Ending(outcome="answered")
 
-    async def _put_away(self, recorder: TurnRecorder, session: Session) -> None:
+    async def _put_away(self, recorder: TurnRecorder, session: Session) -> Session | None:
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made from the
         session's: after a crash in between, it is neither forgotten nor repeated. One of a person's chats goes on when
-        they write there again, so nothing ends for them."""
+        they write there again, so nothing ends for them. Returns the next session, if it begins at once."""
         if self.agents.sessions.policy.notify and not session.key.is_own:
             rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
-        await self.agents.sessions.end(recorder.lease, session, "expired")
+        return await self.agents.sessions.expire(recorder.lease, session)
 
     # -- 5. the end of an item --------------------------------------------------------------
 

@@ -157,6 +157,20 @@ async def test_a_continuation_ends_the_parent_and_moves_the_tip(bench: Bench) ->
         store = await bench.crash(store)
 
 
+async def test_only_its_owner_puts_a_session_into_a_project_and_a_continuation_stays_in_it(store: Store) -> None:
+    claim, parent = await in_session(store)
+    ended = replace(new_session("s_past"), key=replace(key(), thread="~a"))
+    await store.import_sessions([Opening(session=ended, transcript=(user("hello"),))])
+    await store.set_project(key("2"), [parent.id], "p_2")
+    assert (await store.session(parent.id)).project == ""
+    await store.set_project(key(), [parent.id, ended.id, "s_none"], "p_1")
+    child = await compacted(store, claim, parent, "s_child")  # which knows the parent as it was before
+    found = {each.id: each.project for each in await store.own_sessions(key(), 9)}
+    assert found == {parent.id: "p_1", ended.id: "p_1", child.id: "p_1"}
+    await store.set_project(key(), [ended.id], "")
+    assert (await store.session(ended.id)).project == ""
+
+
 async def test_a_continuation_that_lost_the_race_changes_nothing(store: Store) -> None:
     claim, session = await in_session(store, *exchange(1))
     changed = await store.update_session(claim.lease, session.ref, model="bigger")

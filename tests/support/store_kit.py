@@ -48,6 +48,7 @@ FULL_SESSION: Final = Session(
     model_chosen_at="openai",
     tools=("clock", "todo"),
     places=("-100/7", "-100"),
+    project="p_1",
     rewritten=2,
 )
 """It has every field: none is forgotten on the way into a store, or from one to another."""

@@ -240,7 +240,8 @@ def continue_session(
         continuation_id=opening.session.id,
     )
     _put(space, kept, parent)
-    opened = _open(space, lease.key, opening)
+    placed = replace(opening.session, project=kept.session.project)  # it may have been moved meanwhile
+    opened = _open(space, lease.key, replace(opening, session=placed))
     opened = replace(opened, session=_take_over(space, ref.id, opened.session, snapshot_length))
     space.put(COMPACTION, CompactionRecord(number=space.number(), compaction=compaction))
     turn = space.get(TURN, lane.head)
@@ -290,6 +291,14 @@ def update_session(space: Space, lease: Lease, ref: SessionRef, changes: Mapping
         _put_prompt(space, ref.id, changed.pop("system_prompt"))
     _put(space, kept, replace(kept.session, **changed))
     return by_id(space, ref.id)
+
+
+def set_project(space: Space, owner: SessionKey, session_ids: Sequence[str], project: str) -> None:
+    """Put sessions of an owner's chats into a project, whether they have ended or not."""
+    for session_id in session_ids:
+        kept = space.get(SESSION, session_id)
+        if kept is not None and kept.session.key.owner == owner:
+            space.put(SESSION, replace(kept, session=replace(kept.session, project=project)))
 
 
 def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:

@@ -37,11 +37,12 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
         ("stop", "approve", "deny", "answer"),
         ("approvals", "mcp", "status", "help", "usage", "context", "version", "whoami"),
     )
-    always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last", "insights"), True)
+    always = dict.fromkeys((*reaching, *looking, "sessions", "projects", "export", "last", "insights"), True)
     assert bypassing == {
         **always,
         "model": "bare",
         "resume": "bare",
+        "project": "bare",
         "reminders": "bare",
         "persona": "bare",
         "voice": "bare",
@@ -73,8 +74,8 @@ def test_what_each_command_says_of_itself() -> None:
     assert told("aliases") == {"new": ("reset",), "pin": ("pins",)}
     assert told("over_question") == {"new": "stop", "compress": "no"}
     assert told("sends") == {"steer": "steer", "queue": "queue"}
-    assert {*told("proposals")} == {"memory", "sessions", "resume", "model", "persona", "mcp", "skills"}
-    assert {*told("options")} == {"approve", "compress", "forget", "memory", "voice", "skills"}
+    assert {*told("proposals")} == {"memory", "sessions", "resume", "model", "persona", "mcp", "skills", "project"}
+    assert {*told("options")} == {"approve", "compress", "forget", "memory", "voice", "skills", "project"}
     assert {*told("implied")} == {"pin"}
     shown = {each.name: [parameter.name for parameter in each.entry.parameters] for each in REGISTRY.commands}
     assert (shown["compress"], shown["forget"]) == (
