@@ -8,7 +8,7 @@ from adapters.web.markup import Html, el
 from gateway.domain.views import LineageLink, WindowShares
 
 _WIDE = 640
-_PARTS = ("system", "memory", "rules", "tools", "summary", "conversation")
+_PARTS = ("system", "memory", "rules", "tools", "summary", "conversation", "project")
 _CHAIN: int = 92  # from one session of a lineage to the next
 
 

@@ -43,7 +43,7 @@ _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
 # Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".web", ".delete", ".aside")
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".web", ".delete", ".project", ".aside")
 MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
 SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from msgspec import Struct
 
+from adapters.web import projects
 from adapters.web.charts import bar, columns, lineage, meter, part_of
 from adapters.web.icons import icon
 from adapters.web.log import (
@@ -33,6 +34,7 @@ from adapters.web.rendering import verbatim, words_of
 from adapters.web.shares import Share
 from gateway.domain import views
 from gateway.domain.adapter import MenuEntry
+from gateway.domain.session import Project
 from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
@@ -99,9 +101,10 @@ def chat(
     full: bool,
     text: str = "",
     problem: str = "",
+    project: str = "",
 ) -> bytes:
     """The chat. `before`: the earlier conversation that it goes on from. `full`: there is more than `most` entries.
-    `text` and `problem`: what was not taken, and why."""
+    `project`: the name of the one that it is in. `text` and `problem`: what was not taken, and why."""
     earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
     newest = el("noscript", el("p", el("a", "To the newest message", href="#end"), class_="earlier"))
     shown = {entry.id for entry in state.entries}
@@ -121,7 +124,7 @@ def chat(
         [newest, earlier],
         el("div", before, id="before"),
         log,
-        _beginning(frame, commands),
+        _beginning(frame, commands, project),
         writing(frame, commands, text=text, work=work, problem=problem),
         id="main",
     )
@@ -152,7 +155,7 @@ def writing(
     ]
 
 
-def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
+def _beginning(frame: Frame, commands: Sequence[MenuEntry], project: str) -> Html:
     """What a chat shows before anything was said: what can be asked here, and the way to a real model."""
     has = {each.name for each in commands}
     cards = [
@@ -165,6 +168,7 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     hint = el("p", EMBEDDED, way, ".", class_="hint") if frame.embedded else None
     return el(
         "div",
+        el("p", icon("folder"), project, class_="hint", dir="auto") if project else None,
         el("p", "What can I do for you?", class_="greeting"),
         el("div", cards, class_="cards") if frame.role != "reader" else None,
         hint,
@@ -227,7 +231,7 @@ def _form(name: str, action: str, frame: Frame) -> Html:
 
 
 def _of_sessions(frame: Frame) -> list[Html]:
-    return [_form("share", "/share", frame), _form("session", "/session", frame)]
+    return [_form(name, f"/{name}", frame) for name in ("share", "session", "project")]
 
 
 def _hidden(frame: Frame) -> list[Html]:
@@ -440,37 +444,52 @@ _LOOKS: Final = (("", "screen", "As on this machine"), ("light", "sun", "Light")
 
 def side_list(
     sessions: Sequence[views.SessionLine],
+    kept: Sequence[Project],
     shares: views.WindowShares | None,
     chat: str | None,
     unread: Container[str],
     *,
     writes: bool,
 ) -> Html:
-    """The part of the side that changes while people talk, on a page of this chat, or of none. `unread`: sessions with
-    answers that the person has not seen."""
+    """The part of the side that changes while people talk, on a page of this chat, or of none. `kept`: the projects of
+    the sessions. `unread`: sessions with answers that the person has not seen."""
 
     def is_here(each: views.SessionLine) -> bool:
         return each.present and chat_of(each.thread) == chat
 
-    lines = [
-        el(
+    def line(each: views.SessionLine) -> Html:
+        return el(
             "li",
-            el("a", None if is_here(each) else _mark(each, unread), each.title, href=_address_of(each), dir="auto"),
-            _about_session(each) if writes else None,
+            el("a", None if is_here(each) else _mark(each, unread), each.title, href=address_of(each), dir="auto"),
+            _about_session(each, names.get(each.project, "")) if writes else None,
             class_="present" if is_here(each) else None,
-            data_group="Pinned" if each.pinned else each.folder or None,
+            data_group="Pinned" if each.pinned else None,
             data_at=f"{each.last_active_at:.0f}",
         )
-        for each in sessions
+
+    names = {each.id: each.name for each in kept}
+    shown = [each for each in sessions if each.messages or each.works or is_here(each)]
+    within = {id_: [each for each in shown if each.project == id_ and not each.pinned] for id_ in names}
+    blocks = [
+        projects.block(each, [*map(line, found)], opened=any(is_here(one) or _mark(one, unread) for one in found))
+        for each in kept
+        for found in [within[each.id]]
     ]
+    more = (
+        el("li", el("a", icon("plus-folder"), "New project", href=projects.AT, class_="new-project"), class_="project")
+        if writes
+        else None
+    )
+    pinned = [line(each) for each in shown if each.pinned]
+    others = [line(each) for each in shown if not each.pinned and each.project not in names]
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
-    names = dict.fromkeys(each.folder for each in sessions if each.folder)
-    folders = el("datalist", [el("option", value=each) for each in names], id="folders") if writes else None
+    options = el("datalist", [el("option", value=each) for each in names.values()], id="projects") if writes else None
     hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
-    return joined([new, _bar_line(shares, chat), hint, el("ul", lines, class_="sessions"), folders])
+    lines = el("ul", pinned, blocks, more, others, class_="sessions")
+    return joined([new, _bar_line(shares, chat), hint, lines, options])
 
 
-def _address_of(each: views.SessionLine) -> str:
+def address_of(each: views.SessionLine) -> str:
     """Where a session is read; one to which no message goes is a page of its own."""
     return path_of(chat_of(each.thread)) + END if each.present else f"/s/{quote(each.id, safe='')}"
 
@@ -485,7 +504,7 @@ def _mark(each: views.SessionLine, unread: Container[str]) -> Child:
     return el("span", class_=f"mark {kind}", role="img", aria_label=told, title=told) if kind else None
 
 
-def _about_session(each: views.SessionLine) -> Html:
+def _about_session(each: views.SessionLine, project: str) -> Html:
     """The menu of a session. It is one form: the button that was pressed says what to do."""
 
     def button(label: str, verb: str, **more: str) -> Html:
@@ -503,7 +522,7 @@ def _about_session(each: views.SessionLine) -> Html:
         el(
             "div",
             words("Name", "title", each.title, "rename", "Rename"),
-            words("Folder", "folder", each.folder, "move", "Move", list="folders"),
+            words("Project", "project", project, "move", "Move", list="projects"),
             button("Unpin", "unpin") if each.pinned else button("Pin", "pin"),
             share("Share", each.id),
             button("Delete", "delete", class_="bad"),

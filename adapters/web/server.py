@@ -13,7 +13,8 @@
           /files/REF   a kept file                        /models   the models to choose from
           /answer/E    what the answer to a message took  /settings  for admins
           /workspace   the files that are worked on, and /workspace/PATH one of them
-          /skills      the skills of the conversation     /session a name, a pin, a folder in the list
+          /skills      the skills of the conversation     /session a name, a pin, a project in the list
+          /project/ID  a project, or a new one            /project what becomes of one
                                                           /look    light, dark, or as the machine
                                                           /zone    the time zone of the browser
           /login?key=  the link of this machine's owner
@@ -45,7 +46,7 @@ from aiohttp import BodyPartReader, ClientError, web
 from aiohttp.http import HttpProcessingError
 from msgspec import Struct, field
 
-from adapters.web import pages, rehearsal, settings
+from adapters.web import pages, projects, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
 from adapters.web.log import (
     AGAIN,
@@ -71,11 +72,12 @@ from adapters.web.stream import DRAFTS, IDLE, SIDE, Bells, Page, Work
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import OWN, Attachment, ChatAddress, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
+from gateway.domain.session import Project
 from gateway.domain.settings import is_loopback
 from gateway.domain.views import Inside, Said, SessionLine, SettingUp, Story, Views, Word
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
-from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
+from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable, UserError
 from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
@@ -356,6 +358,8 @@ class Server(Struct, kw_only=True):
             title, body = "Files", pages.workspace(await self.views.workspace(source), writes=writes)
         elif path == "/skills":
             title, body = "Skills", pages.skills(await self.views.skills(source), writes=writes)
+        elif path.startswith(projects.AT) and writes:
+            title, body, aside = await self._project(source, login, path.removeprefix(projects.AT).strip("/"))
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/settings" and frame.role == "admin" and self.desk is not None:
@@ -472,6 +476,25 @@ class Server(Struct, kw_only=True):
             return True, [Bubble(text=each.text, units=0, most=0)], ()
         return False, await self.views.rehearsed(name, each.text, each.kind, each.file), each.buttons
 
+    async def _project(
+        self, source: Source, login: Login, id_: str, given: Project | None = None, problem: str = ""
+    ) -> tuple[str, Child, Child]:
+        """A project as it is kept, or with what was `given` for it and not taken, with its title and a button."""
+        known = await self._known_project(source, id_) if id_ else projects.FRESH
+        chats = [
+            (pages.address_of(each), each.title, each.last_active_at)
+            for each in await self.views.sessions(source)
+            if id_ and each.project == id_ and each.messages
+        ]
+        body = projects.page(given or known, chats, login.csrf, problem)
+        return known.name or "New project", body, projects.begin(known) if id_ else None
+
+    async def _known_project(self, source: Source, id_: str) -> Project:
+        found = next((each for each in await self.views.projects(source) if each.id == id_), None)
+        if found is None:
+            raise Problem(404, "There is no such project.")
+        return found
+
     async def _inside_page(self, told: str) -> Child:
         seen = pages.Seen(
             report=await self.inside.report(),
@@ -525,6 +548,9 @@ class Server(Struct, kw_only=True):
         sessions = await self.views.sessions(source)
         if is_seen:
             await self._seen(source, sessions, self.clock.now())
+        present = _present(sessions, source)
+        within = "".join(each.project for each in sessions if each.id == present)
+        kept = await self.views.projects(source) if within else ()
         body = pages.chat(
             frame,
             state,
@@ -537,6 +563,7 @@ class Server(Struct, kw_only=True):
             full=state.more and most < MOST_SHOWN,
             text=text,
             problem=problem,
+            project=next((each.name for each in kept if each.id == within), ""),
         )
         return _page(body, status)
 
@@ -585,7 +612,8 @@ class Server(Struct, kw_only=True):
         }
         writes = await self.views.role(source) != "reader"
         shares, chat = (await self.views.shares(source), chat_of(source.thread)) if tells else (None, None)
-        return pages.side_list(sessions, shares, chat, unread, writes=writes)
+        kept = await self.views.projects(source)
+        return pages.side_list(sessions, kept, shares, chat, unread, writes=writes)
 
     async def _seen(self, source: Source, sessions: Sequence[SessionLine], at: float) -> None:
         """Note when a person saw a chat, if something was said in it."""
@@ -659,6 +687,8 @@ class Server(Struct, kw_only=True):
             return await self._whole(frame, source, title, body)
         if request.path in ("/share", "/session") and await self.views.role(source) != "reader":
             return await (self._share if request.path == "/share" else self._shelved)(request, form, login, source)
+        if request.path == projects.AT and await self.views.role(source) != "reader":
+            return await self._change_project(request, form, login, source)
         if request.path == "/zone":
             if await self.views.role(source) != "reader":
                 await self.views.zoned(source, form.fields.get("zone", "")[:_LONGEST_NAME])
@@ -714,7 +744,10 @@ class Server(Struct, kw_only=True):
             if here:  # as /title does it, so that a later /title is not hidden by a name of the list
                 await self._take(place, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
         elif verb == "move":
-            await self.views.shelve(source, id_, folder=form.fields.get(f"folder {id_}", ""))
+            try:
+                await self.views.shelve(source, id_, project=form.fields.get(f"project {id_}", ""))
+            except UserError as error:
+                raise Problem(409, str(error)) from error
         elif verb in ("pin", "unpin"):
             await self.views.shelve(source, id_, pinned=verb == "pin")
         elif verb == "delete":
@@ -725,11 +758,35 @@ class Server(Struct, kw_only=True):
             if "sure" not in form.fields:
                 return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
             place = replace(source, thread=await self.views.thread(source, id_))
-            await self.views.shelve(source, id_, title="", pinned=False, folder="")
+            await self.views.shelve(source, id_, title="", pinned=False, project="")
             gone = await self._take(place, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
             await self._done(place, gone)
             await self.views.seen(place, None)
         self.bells.ring(source.address)
+        return web.json_response({}) if _wants_json(request) else _redirect(path_of(chat_of(source.thread)) + END)
+
+    async def _change_project(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
+        """Make a project or change it, delete it, or begin a chat in it."""
+        verb, _, id_ = form.fields.get("order", "").partition(" ")
+        if verb == "save":
+            name, text = form.fields.get("name", ""), form.fields.get("instructions", "").replace("\r\n", "\n")
+            try:
+                kept = await self.views.keep_project(source, id_, name, text)
+            except UserError as error:
+                frame, given = await self._frame(login, source), Project(id=id_, name=name, instructions=text)
+                return await self._whole(frame, source, *await self._project(source, login, id_, given, str(error)))
+            self.bells.ring_side(login.person)
+            return _redirect(projects.path_of(kept))
+        known = await self._known_project(source, id_)
+        if verb == "delete" and "sure" not in form.fields:
+            return self._ask(request, login, projects.delete(known.name), {"order": f"delete {id_}", "sure": "1"})
+        if verb == "delete":
+            await self.views.drop_project(source, id_)
+            self.bells.ring_side(login.person)
+        elif verb == "chat":
+            source = source_of(login.person, self.ids.new("c").replace("_", "-"))
+            begun = await self._take(source, f"{login.person}:{self.ids.new('n')}.project", f"/project {known.name}")
+            await self._done(source, begun)
         return web.json_response({}) if _wants_json(request) else _redirect(path_of(chat_of(source.thread)) + END)
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:

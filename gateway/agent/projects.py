@@ -6,35 +6,15 @@ A project belongs to the owner of conversations, as pins do. A session names its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import structlog
-from msgspec import MsgspecError, Struct, json
+from msgspec import MsgspecError, json
 
 from gateway.domain.chat import SessionKey
+from gateway.domain.session import Project
 from gateway.store.port import Documents, under
 
 log = structlog.get_logger(__name__)
-
-MOST_PROJECTS: Final = 100  # of one owner
-LONGEST_INSTRUCTIONS: Final = 4_000  # characters
-PROJECT_SHARE: Final = 0.1  # of the context length: what the instructions of a project may take
-_PART: Final = (
-    "This conversation belongs to a project. Its owner gave these instructions for every conversation of the project:\n"
-)
-
-
-class Project(Struct, frozen=True, kw_only=True):
-    """A project; without `instructions` it only keeps conversations together."""
-
-    id: str
-    name: str
-    instructions: str = ""
-
-    @property
-    def part(self) -> str:
-        """Its part of a prompt. The name is not in it, so that another name leaves the prompt as it is."""
-        return self.instructions and f"{_PART}{self.instructions}"
 
 
 async def projects(store: Documents, owner: SessionKey) -> Sequence[Project]:

@@ -135,8 +135,9 @@ class Sessions:
         """The session with the model and prompt that its chat has now, by configuration or by choice.
 
         Prompts are compared if the chat's own persona, web search or project is another one, and once after the
-        configuration was read. A session without a prompt, which a change in another chat of the person took away, gets one. There,
-        and where no message was said yet, the memory snapshot is taken now, because facts may have been added since.
+        configuration was read. A session without a prompt, which a change in another chat of the person took away,
+        gets one. There, and where no message was said yet, the memory snapshot is taken now, because facts may have
+        been added since.
         """
         placed = replace(session, places=names(source))
         chosen = await choices(self.store, placed.key, placed.chat_type, placed.places)

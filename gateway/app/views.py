@@ -21,6 +21,7 @@ from gateway.agent.caps import of_key
 from gateway.agent.files.quota import FileQuotas
 from gateway.agent.holding import SHELF
 from gateway.agent.models import Models
+from gateway.agent.projects import drop_project, keep_project, project, projects
 from gateway.agent.tools.offer import Caller
 from gateway.agent.tools.web_fetch import SEARCH
 from gateway.app.config import Config
@@ -32,6 +33,7 @@ from gateway.app.plugins import platforms
 from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
+from gateway.commands.projects import move, named, save
 from gateway.commands.runner import CommandRunner
 from gateway.commands.sessions import NAMED, can_go_back_to, heading
 from gateway.commands.skills import skill_lines
@@ -53,7 +55,7 @@ from gateway.domain.message import (
 from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
-from gateway.domain.session import Compaction, Session, families
+from gateway.domain.session import Compaction, Project, Session, families
 from gateway.domain.titles import shown_in_a_list
 from gateway.domain.turn import TurnRules
 from gateway.domain.usage import CanonicalUsage, UsageTotal, usage_of
@@ -105,6 +107,7 @@ _LISTED: Final = 30  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
 _PINNED: Final = "pinned "
 _FOLDER: Final = "folder "
+_UNSAID: Final = "New chat"
 _SEEN: Final = "seen "  # begins the note of when a person last saw a chat, before its key
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
@@ -184,8 +187,11 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         found, shelf = await self.store.own_sessions(owner, _MOST_OWN), await self.store.notes(under(owner, SHELF))
         asking = {each.key for each in await self.store.approvals(source.address) if each.is_open}
         roots = _roots(found)
+        if old := {note: name for note, name in shelf.items() if note.startswith(_FOLDER)}:
+            await self._adopt(owner, old, roots)
+            return await self.sessions(source)
         begun = {
-            each.id: await self._begun(each)
+            each.id: await self._begun(each) or (each.project and _UNSAID)
             for each in found
             if each.ended_at is None and not each.message_count and (not each.rewritten or turns.of(each.key))
         }  # of deleted chats only where somebody works in them again
@@ -194,8 +200,8 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
         for each in sorted(kept, key=lambda each: (each.ended_at is not None, -each.last_active_at)):
             root = roots.get(each.id, each.id)
-            pinned, folder = f"{_PINNED}{root}" in shelf, shelf.get(f"{_FOLDER}{root}", "")
-            if root not in lines and (pinned or folder or len(lines) < _LISTED):
+            pinned = f"{_PINNED}{root}" in shelf
+            if root not in lines and (pinned or each.project or len(lines) < _LISTED):
                 rows = await self.store.outbox(each.key.address, 1) if each.ended_at is None else ()
                 seen = shelf.get(f"{_SEEN}{each.key}")
                 named = shelf.get(f"{NAMED}{each.id}") or shelf.get(f"{NAMED}{root}") or each.title
@@ -210,11 +216,19 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                     waits=each.ended_at is None and each.key in asking,
                     seen_at=None if seen is None else float(seen),
                     pinned=pinned,
-                    folder=folder,
+                    project=each.project,
                     model=each.model,
                 )
-        order = sorted(lines.values(), key=lambda each: -each.last_active_at)
-        return sorted(order, key=lambda each: (not each.pinned, not each.folder, each.folder.casefold()))
+        return sorted(lines.values(), key=lambda each: (not each.pinned, -each.last_active_at))
+
+    async def _adopt(self, owner: SessionKey, folders: Mapping[str, str], roots: Mapping[str, str]) -> None:
+        """Make projects of the folders in which earlier versions kept conversations, by their roots."""
+        for note, name in folders.items():
+            made = Project(id=lasting_id("p", owner, name), name=name)
+            await keep_project(self.store, owner, await project(self.store, owner, made.id) or made)
+            family = [each for each, root in roots.items() if f"{_FOLDER}{root}" == note]
+            await self.store.set_project(owner, family, made.id)
+        await self.store.set_notes(under(owner, SHELF), dict.fromkeys(folders))
 
     async def _begun(self, session: Session) -> str:
         """The words that a session begins with, which it does not hold yet; "": none."""
@@ -233,7 +247,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         *,
         title: str | None = None,
         pinned: bool | None = None,
-        folder: str | None = None,
+        project: str | None = None,
     ) -> None:
         key = self.rules.key(source).owner
         found = {each.id: each for each in await self.store.own_sessions(key, _MOST_OWN)}
@@ -247,9 +261,23 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             changes |= dict.fromkeys((f"{NAMED}{each}" for each in family), shown_in_a_list(title) or None)
         if pinned is not None:
             changes[f"{_PINNED}{root}"] = "yes" if pinned else None
-        if folder is not None:
-            changes[f"{_FOLDER}{root}"] = shown_in_a_list(folder) or None
         await self.store.set_notes(under(key, SHELF), changes)
+        if project is not None:
+            ctx = self._context(source)
+            into = (await named(ctx, project) or await save(ctx, None, project, "")).id if project.strip() else ""
+            await move(ctx, found[session_id], into)
+
+    async def projects(self, source: Source) -> Sequence[Project]:
+        return await projects(self.store, self.rules.key(source).owner)
+
+    async def keep_project(self, source: Source, project_id: str, name: str, instructions: str) -> Project:
+        known = await project(self.store, self.rules.key(source).owner, project_id) if project_id else None
+        if project_id and known is None:
+            raise UserError("This project was deleted. You can make a new one.")
+        return await save(self._context(source), known, name, instructions)
+
+    async def drop_project(self, source: Source, project_id: str) -> None:
+        await drop_project(self.store, self.rules.key(source).owner, project_id)
 
     async def zoned(self, source: Source, zone: str) -> None:
         reminders = self._context(source).people.reminders

@@ -9,28 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.agent.projects import (
-    LONGEST_INSTRUCTIONS,
-    MOST_PROJECTS,
-    PROJECT_SHARE,
-    Project,
-    drop_project,
-    keep_project,
-    project,
-    projects,
-)
+from gateway.agent.projects import drop_project, keep_project, project, projects
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.commands.chat import refuse_others
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter, Proposal
 from gateway.domain.place import names
-from gateway.domain.session import Session, families
+from gateway.domain.session import LONGEST_INSTRUCTIONS, Project, Session, families
 from gateway.domain.titles import shown_in_a_list
 from gateway.domain.wording import counted
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 from gateway.store.shared.documents import storable
 
+MOST_PROJECTS: Final = 100  # of one owner
+_SHARE: Final = 0.1  # of the context length: what the instructions of a project may take
 _MOST_OWN: Final = 500  # sessions that are looked through for the versions of one
 _OUT: Final = ("none", "off")  # no project is called that
 _DEEDS: Final = ("instructions", "rename", "delete")
@@ -180,7 +173,7 @@ def _refusal(ctx: CommandContext, name: str, instructions: str) -> str | None:
             "message. Leave the secret out."
         )
     spec = ctx.sessions.models.home_of(ctx.key.platform, names(ctx.inbound.source))
-    tokens, room = ctx.sessions.counter.text(instructions), int(PROJECT_SHARE * spec.context_length)
+    tokens, room = ctx.sessions.counter.text(instructions), int(_SHARE * spec.context_length)
     if tokens > room:
         return f"Instructions may take {room:,} tokens of this model's window, but these take {tokens:,}. Shorten them."
     return None

@@ -70,6 +70,25 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return SessionRef(id=self.id, epoch=self.epoch)
 
 
+LONGEST_INSTRUCTIONS: Final = 4_000  # characters
+_PART: Final = (
+    "This conversation belongs to a project. Its owner gave these instructions for every conversation of the project:\n"
+)
+
+
+class Project(Struct, frozen=True, kw_only=True):
+    """A name for conversations about one thing; without `instructions` it only keeps them together."""
+
+    id: str
+    name: str
+    instructions: str = ""
+
+    @property
+    def part(self) -> str:
+        """Its part of a prompt. The name is not in it, so that another name leaves the prompt as it is."""
+        return self.instructions and f"{_PART}{self.instructions}"
+
+
 class SessionRef(Struct, frozen=True, kw_only=True):
     """A session as its writer last saw it."""
 

@@ -15,6 +15,7 @@ from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Attachment, KeptFile, Outbound, OutboundKind, Source
 from gateway.domain.message import Message
 from gateway.domain.platform import Bubble
+from gateway.domain.session import Project
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ class Said(Struct, frozen=True, kw_only=True):
 class SessionLine(Struct, frozen=True, kw_only=True):
     """A session in a list of a person's own. `present`: the next message in its `thread` goes there, where it `works`
     now, or `waits` for the person's answer; `seen_at`: when they last saw that (seconds since the epoch; None: nobody
-    knows). `pinned`: it stands above; then come those of each `folder`, as people name them. `model`: the one that
+    knows). `pinned`: it stands above; then come those of each `project`, by its id. `model`: the one that
     answers there."""
 
     id: str
@@ -42,7 +43,7 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     waits: bool = False
     seen_at: float | None = None
     pinned: bool = False
-    folder: str = ""
+    project: str = ""
     model: str = ""
 
 
@@ -231,7 +232,7 @@ class Views(Protocol):
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         """The present sessions of all chats that the person has alone with the bot, and those that /resume goes back
-        to, newest first, the pinned ones above, then those in folders; one for all versions of a conversation."""
+        to, newest first, the pinned ones above; one for all versions of a conversation."""
 
     async def seen(self, source: Source, at: float | None) -> None:
         """Note when the person saw the present session of this chat (seconds since the epoch; None: nothing of it is
@@ -244,10 +245,19 @@ class Views(Protocol):
         *,
         title: str | None = None,
         pinned: bool | None = None,
-        folder: str | None = None,
+        project: str | None = None,
     ) -> None:
-        """Name a conversation in their list, pin it there, or put it into a folder ("": none). Raises
-        SessionNotFound."""
+        """Name a conversation in their list, pin it there, or put it into the project of this name ("": none), which is
+        made if there is none. Raises SessionNotFound and UserError."""
+
+    async def projects(self, source: Source) -> Sequence[Project]:
+        """Their projects, by name."""
+
+    async def keep_project(self, source: Source, project_id: str, name: str, instructions: str) -> Project:
+        """Make a project ("" as its id), or give one this name and these instructions. Raises UserError."""
+
+    async def drop_project(self, source: Source, project_id: str) -> None:
+        """Take a project away; its conversations stay."""
 
     async def zoned(self, source: Source, zone: str) -> None:
         """Keep this as the person's time zone if they never said one, and it is one."""

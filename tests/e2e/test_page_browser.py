@@ -267,7 +267,7 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
             if number < 2:
                 await say(me, "/new")
                 await expect(me.locator("#log li", has_text="Started a fresh session")).to_have_count(number + 1)
-        lines = me.locator(".sessions li:not(.day)")
+        lines = me.locator(".sessions [data-at]")
         await expect(lines).to_have_count(3)
         await more(me, "about apples")
         await me.get_by_role("textbox", name="Name", exact=True).fill("Fruit & <more>")
@@ -279,17 +279,18 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await expect(me.locator(".sessions .day").first).to_have_text("Pinned")
         assert not (await Axe().run(me)).response["violations"]
         await more(me, "about pears")
-        await me.get_by_role("combobox", name="Folder").fill("2027 & <plans>")
+        await me.get_by_role("combobox", name="Project").fill("2027 & <plans>")
         await me.keyboard.press("Enter")
-        await expect(me.locator(".sessions .day").nth(1)).to_have_text("2027 & <plans>")
-        await expect(lines.nth(1)).to_contain_text("about pears")
+        await expect(me.locator(".named-project")).to_have_text("2027 & <plans>")
+        await me.locator(".named-project").click()
+        await expect(me.locator(".project [data-at]")).to_contain_text("about pears")
         await me.get_by_role("searchbox").press_sequentially("PEAR")
-        await expect(me.locator(".sessions li:visible")).to_have_count(1)
+        await expect(me.locator(".sessions [data-at]:visible")).to_have_count(1)
         await me.get_by_role("searchbox").fill("")
-        await expect(me.locator(".sessions li:visible")).to_have_count(6)
+        await expect(me.locator(".sessions [data-at]:visible")).to_have_count(3)
         await more(me, "about pears")
-        assert await me.locator("#folders option").evaluate_all("all => all.map(e => e.value)") == ["2027 & <plans>"]
-        await me.get_by_role("combobox", name="Folder").fill("")
+        assert await me.locator("#projects option").evaluate_all("all => all.map(e => e.value)") == ["2027 & <plans>"]
+        await me.get_by_role("combobox", name="Project").fill("")
         await me.keyboard.press("Enter")
         await expect(me.locator(".sessions .day")).to_have_count(2)
         await more(me, "about pears")
@@ -308,40 +309,41 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         assert (await live.me.post("/session", {"order": "pin s_of_somebody_else"})).status == 404
 
 
-async def test_a_conversation_is_dragged_into_a_folder_and_out_of_it(tmp_path: Path, chromium: Browser) -> None:
+async def test_a_conversation_is_dragged_into_a_project_and_out_of_it(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         for words in ("about apples", "about pears", "about plums"):
             await live.me.say(words)
             await live.me.until(f"echo: {words}")
             await live.me.say("/new")
             await live.me.until("Started a fresh session")
-        days, lines = me.locator(".sessions .day"), me.locator(".sessions li:not(.day)")
+        days, lines = me.locator(".sessions .day"), me.locator(".sessions [data-at]")
         await me.goto(live.adapter.at)
         pears = me.locator(".sessions a", has_text="pears")
         await pears.hover()
         await me.mouse.down()
         await lines.first.hover()
-        await days.filter(has_text="New folder").hover()
+        await days.filter(has_text="New project").hover()
         await me.mouse.up()
-        folder = me.get_by_role("combobox", name="Folder")
-        await expect(folder).to_be_focused()
-        await folder.fill("Fruit")
+        named = me.get_by_role("combobox", name="Project")
+        await expect(named).to_be_focused()
+        await named.fill("Fruit")
         await me.keyboard.press("Enter")
-        await expect(days).to_have_text(["Fruit", "Today"])
-        fruit = days.filter(has_text="Fruit")
+        fruit, within = me.locator(".named-project"), me.locator(".project [data-at]")
+        await expect(fruit).to_have_text("Fruit")
+        await fruit.click()
         await me.locator(".sessions a", has_text="apples").drag_to(fruit)  # upon its name
-        await expect(me.locator("[data-group=Fruit]:not(.day)")).to_have_count(2)
+        await expect(within).to_have_count(2)
         await me.locator(".sessions a", has_text="plums").drag_to(pears)  # and upon what is in it
-        await expect(days).to_have_text(["Fruit"])
+        await expect(days).to_have_count(0)
         await pears.drag_to(lines.last)  # where it is
         await more(me, "about apples")
         await me.get_by_role("button", name="Pin", exact=True).click()
-        await expect(days).to_have_text(["Pinned", "Fruit"])
+        await expect(days).to_have_text(["Pinned"])
         await me.goto(f"{live.adapter.at}/skills")
         await me.locator(".sessions a", has_text="apples").drag_to(fruit)
-        await expect(days).to_have_text(["Fruit"])
+        await expect(days).to_have_count(0)
         await pears.drag_to(me.locator("main"))  # nowhere
-        await expect(me.locator("[data-group=Fruit]:not(.day)")).to_have_count(3)
+        await expect(within).to_have_count(3)
         assert not (await Axe().run(me)).response["violations"]
 
 

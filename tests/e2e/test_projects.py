@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.agent.projects import LONGEST_INSTRUCTIONS, MOST_PROJECTS, Project, keep_project, projects
+from gateway.agent.projects import keep_project, projects
 from gateway.commands.chat import NOT_YOURS
+from gateway.commands.projects import MOST_PROJECTS
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import OWN, SessionKey
 from gateway.domain.message import text_of
+from gateway.domain.session import LONGEST_INSTRUCTIONS, Project
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from tests.support.fakes import ManualClock

@@ -59,7 +59,7 @@
       .then(() => sessionStorage.setItem("legato-zone", mine)).catch(() => {});
   }
 
-  // -- the list: it can be hidden, and a chat be dragged into a folder -----------------------------------------
+  // -- the list: it can be hidden, and a chat be dragged into a project -----------------------------------------
   const hide = $("hide-list");
   function narrow() {
     const on = document.body.classList.toggle("narrow");
@@ -75,53 +75,52 @@
 
   let dragged = null;
   const groupOf = (item) => {
-    while (item && !item.matches(".day")) item = item.previousElementSibling;
+    for (item = item?.closest(".project") || item; item && !item.matches(".day, .project");) item = item.previousElementSibling;
     return item;
   };
   const orderOf = (item) => item.querySelector("[name=order]")?.value.split(" ")[1];
   document.addEventListener("dragstart", ({ target }) => {
-    dragged = target.closest?.(".sessions > [data-at]");
+    dragged = target.closest?.(".sessions [data-at]");
     if (!dragged || !orderOf(dragged)) return void (dragged = null);
     const fresh = document.createElement("li");
-    fresh.className = "day fresh-folder";
-    fresh.textContent = "New folder";
+    fresh.className = "day fresh-project";
+    fresh.textContent = "New project";
     setTimeout(() => dragged?.parentElement.append(fresh));  // at once, it would end the dragging
   });
   document.addEventListener("dragover", (event) => {
     if (!dragged) return;
     event.preventDefault();
     const over = groupOf(event.target.closest(".sessions > li"));
-    for (const each of document.querySelectorAll(".sessions > .day")) each.classList.toggle("over", each === over);
+    for (const each of document.querySelectorAll(".sessions > :is(.day, .project)")) each.classList.toggle("over", each === over);
   });
   document.addEventListener("drop", async (event) => {
     if (dragged) event.preventDefault();  // Firefox would open it
     const { target } = event;
     const to = groupOf(target.closest(".sessions > li")), from = groupOf(dragged), moved = dragged;
     if (!moved || !to || to === from) return;
-    if (to.matches(".fresh-folder")) {
+    if (to.matches(".fresh-project")) {
       moved.querySelector(".menus").open = true;
-      return moved.querySelector("[list=folders]").focus();
+      return moved.querySelector("[list=projects]").focus();
     }
     const form = $("session"), id = orderOf(moved), group = to.dataset.group;
     for (const verb of [...(from.dataset.group === "Pinned" ? ["unpin"] : []), group === "Pinned" ? "pin" : "move"]) {
-      const body = new URLSearchParams({ csrf: form.elements.csrf.value, order: `${verb} ${id}`, [`folder ${id}`]: group });
+      const body = new URLSearchParams({ csrf: form.elements.csrf.value, order: `${verb} ${id}`, [`project ${id}`]: group });
       await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "application/json" } }).catch(() => null);
     }
     if (!$("log")) location.reload();
   });
   document.addEventListener("dragend", () => {
     dragged = null;
-    for (const each of document.querySelectorAll(".fresh-folder")) each.remove();
+    for (const each of document.querySelectorAll(".fresh-project")) each.remove();
     for (const each of document.querySelectorAll(".sessions .over")) each.classList.remove("over");
   });
 
   // The list shows the titles that have what is typed; Enter searches all words.
   document.querySelector("nav [type=search]")?.addEventListener("input", (event) => {
     const words = event.target.value.trim().toLowerCase();
-    const lines = [...document.querySelectorAll(".sessions > li")];
-    for (const each of lines) {
-      each.hidden = words && !(each.dataset.at && each.querySelector("a").textContent.toLowerCase().includes(words));
-    }
+    const lines = [...document.querySelectorAll(".sessions li")], has = (each) => each.querySelector("a").textContent.toLowerCase().includes(words);
+    for (const each of lines) each.hidden = words && ![each, ...each.querySelectorAll("li")].some((one) => one.dataset.at && has(one));
+    if (words) for (const each of document.querySelectorAll(".project details")) each.open = true;
     $("no-title").hidden = !words || lines.some((each) => !each.hidden);
   });
 

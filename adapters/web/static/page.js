@@ -152,7 +152,7 @@
 
   // A link is shown where its button was pressed, and what is deleted asked for.
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("button[form=share][name=session], button[form=session][value^='delete ']");
+    const button = event.target.closest("button[form=share][name=session], button:is([form=session], [form=project])[value^='delete ']");
     if (!button) return;
     event.preventDefault();
     const fields = { [button.name]: button.value }, form = button.form, send = async (more) => {
@@ -211,7 +211,7 @@
     item.innerHTML = "<a dir=auto></a>";
     Object.assign(item.firstChild, { href: location.pathname, textContent: words.slice(0, 60) });
     for (const each of list.querySelectorAll(".day")) each.remove();
-    list.insertBefore(item, list.querySelector("li:not([data-group])"));
+    list.insertBefore(item, list.querySelector(":scope > [data-at]:not([data-group])"));
     grouped(document);
     titled();
   }
@@ -440,9 +440,10 @@
     });
     on("work", work);
     on("side", function side(html) {
-      const menu = $("side").querySelector("details[open]");
+      const menu = $("side").querySelector(".menus[open]"), projects = $("side").querySelectorAll(".project details");
       if (menu) return menu.addEventListener("toggle", () => side(html), { once: true });
       $("side").innerHTML = html;
+      for (const each of projects) if ($(each.id)) $(each.id).open = each.open;
       localise($("side"));
       grouped($("side"));
       titled();
