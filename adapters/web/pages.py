@@ -155,6 +155,19 @@ def writing(
     ]
 
 
+def temporary(frame: Frame, until: float) -> Html:
+    """What stands above a temporary chat, with the time at which it is deleted."""
+    told = [
+        "This chat is temporary. Legato remembers nothing of it, and deletes it at ",
+        moment(until),
+        " unless you write again.",
+    ]
+    ways = [("Keep this chat", "keep", None), ("End and delete", "end", "bad")]
+    buttons = [submit(label, name="order", value=order, class_=kind) for label, order, kind in ways]
+    form = el("form", _hidden(frame), buttons, method="post", action="/temporary")
+    return el("div", el("p", told), form if frame.role != "reader" else None, class_="notice temporary")
+
+
 def _beginning(frame: Frame, commands: Sequence[MenuEntry], project: str) -> Html:
     """What a chat shows before anything was said: what can be asked here, and the way to a real model."""
     has = {each.name for each in commands}
@@ -231,7 +244,7 @@ def _form(name: str, action: str, frame: Frame) -> Html:
 
 
 def _of_sessions(frame: Frame) -> list[Html]:
-    return [_form(name, f"/{name}", frame) for name in ("share", "session", "project")]
+    return [_form(name, f"/{name}", frame) for name in ("share", "session", "project", "temporary")]
 
 
 def _hidden(frame: Frame) -> list[Html]:
@@ -461,7 +474,7 @@ def side_list(
         return el(
             "li",
             el("a", None if is_here(each) else _mark(each, unread), each.title, href=address_of(each), dir="auto"),
-            _about_session(each, names.get(each.project, "")) if writes else None,
+            _about_session(each, names.get(each.project, "")) if writes and each.until is None else None,
             class_="present" if is_here(each) else None,
             data_group="Pinned" if each.pinned else None,
             data_at=f"{each.last_active_at:.0f}",
@@ -483,10 +496,12 @@ def side_list(
     pinned = [line(each) for each in shown if each.pinned]
     others = [line(each) for each in shown if not each.pinned and each.project not in names]
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
+    may_add = writes and not any(each.until for each in sessions)
+    brief = submit([icon("clock"), "Temporary chat"], form="temporary", class_="fresh") if may_add else None
     options = el("datalist", [el("option", value=each) for each in names.values()], id="projects") if writes else None
     hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
     lines = el("ul", pinned, blocks, more, others, class_="sessions")
-    return joined([new, _bar_line(shares, chat), hint, lines, options])
+    return joined([new, brief, _bar_line(shares, chat), hint, lines, options])
 
 
 def address_of(each: views.SessionLine) -> str:

@@ -2,7 +2,7 @@
 
     GET   /            the way to the chat used last  POST  /say     a message or a command
           /c/ID        a chat; /c/ the first one          /press   a button under a message
-          /new         the way to one that is new
+          /new         the way to one that is new       /temporary  begins, keeps or ends one that is not kept
           /events      the stream of a chat
           /s/ID        an earlier conversation            /inside  an order about a stuck message
           /search      words in all of them               /login   /logout
@@ -103,6 +103,7 @@ _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 _HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
 _COPY: Final = re.compile(r"/(?:branch|fork)\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
+_OF_TEMPORARY: Final = {"": "/temporary", "keep": "/temporary keep", "end": "/new"}
 _TELL: Final = ("/export", "/usage", "/memory", "/reminders", "/pin", "/help all")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -387,8 +388,11 @@ class Server(Struct, kw_only=True):
         return pages.shares(found, self.guard.address)
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
-        present = _present(await self.views.sessions(source), source)
-        return el("p", pages.share("Share this chat", present)) if present and writes else None
+        sessions = await self.views.sessions(source)
+        present = next((each for each in sessions if each.id == _present(sessions, source)), None)
+        if present is None or present.until or not writes:
+            return None
+        return el("p", pages.share("Share this chat", present.id))
 
     async def _shared_session(self, token: str, query: Mapping[str, str]) -> web.Response:
         """A conversation for somebody without a login. What they may know of it is in its messages."""
@@ -546,6 +550,7 @@ class Server(Struct, kw_only=True):
         frame = await self._frame(login, source)
         state = await self.log.state(self.views, source, most, self.bells.made(source.address, most))
         sessions = await self.views.sessions(source)
+        here = _present(sessions, source)
         if is_seen:
             await self._seen(source, sessions, self.clock.now())
         present = _present(sessions, source)
@@ -558,7 +563,10 @@ class Server(Struct, kw_only=True):
             await self._side(source, sessions),
             self.work.get(source.address, IDLE).words,
             await self.views.commands(source),
-            await self._before(source, state, sessions) if most == SHOWN else None,
+            [
+                next((pages.temporary(frame, each.until) for each in sessions if each.until and each.id == here), None),
+                await self._before(source, state, sessions) if most == SHOWN else None,
+            ],
             most=most,
             full=state.more and most < MOST_SHOWN,
             text=text,
@@ -689,6 +697,8 @@ class Server(Struct, kw_only=True):
             return await (self._share if request.path == "/share" else self._shelved)(request, form, login, source)
         if request.path == projects.AT and await self.views.role(source) != "reader":
             return await self._change_project(request, form, login, source)
+        if request.path == "/temporary" and await self.views.role(source) != "reader":
+            return await self._temporary(form, login, source)
         if request.path == "/zone":
             if await self.views.role(source) != "reader":
                 await self.views.zoned(source, form.fields.get("zone", "")[:_LONGEST_NAME])
@@ -722,6 +732,8 @@ class Server(Struct, kw_only=True):
             await self.guard.shares.take_back(login.person, name)
             return _redirect(beside("/window", chat_of(source.thread)))
         id_ = form.fields.get("session", "")
+        if any(each.id == id_ and each.until for each in await self.views.sessions(source)):
+            raise Problem(409, "A temporary chat cannot be shared. Keep the chat first.")
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
         known = any(each.session == id_ and each.token for each in self.guard.shares.of(login.person))
@@ -733,6 +745,20 @@ class Server(Struct, kw_only=True):
         if _wants_json(request):
             return web.json_response({"link": f"{self.guard.address}{made.path}"})
         return _redirect(f"/s/{quote(id_, safe='')}#links")
+
+    async def _temporary(self, form: Form, login: Login, source: Source) -> web.Response:
+        """Begin a temporary chat, or keep or end the one that is shown."""
+        order, id_ = form.fields.get("order", ""), form.fields.get("id", "")
+        if order not in _OF_TEMPORARY or not _EVENT.fullmatch(id_):
+            raise Problem(400, "I cannot read this form. Load the page again.")
+        if not order:
+            source = replace(source, thread=_thread_of(login.person, id_))
+        event = f"{login.person}:{id_}.{order or MENU}"
+        await self._done(source, await self._take(source, event, _OF_TEMPORARY[order]))
+        if order == "end":
+            await self.views.seen(source, None)
+        self.bells.ring(source.address)
+        return _redirect(path_of(chat_of(source.thread)) + END)
 
     async def _shelved(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         verb, _, id_ = form.fields.get("order", "").partition(" ")
@@ -809,9 +835,7 @@ class Server(Struct, kw_only=True):
             if back:
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
-                # Sent again, a copy is the same one.
-                copy = f"{OWN}c-{sha256(f'{login.person}:{id_}'.encode()).hexdigest()[:20]}"
-                thread = copy if copies else await self.views.thread(source, back)
+                thread = _thread_of(login.person, id_) if copies else await self.views.thread(source, back)
                 there = replace(source, thread=thread)
                 event = f"{login.person}:{id_}.{'copy' if copies else 'back'}"
                 went = await self._take(there, event, f"/resume {back[:200]}{after}")
@@ -1078,6 +1102,11 @@ def _redirect(to: str) -> web.Response:
 def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
     """The id of the session to which the next message of a chat goes."""
     return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
+
+
+def _thread_of(person: str, id_: str) -> str:
+    """The chat that a form begins; sent again, the form begins no other."""
+    return f"{OWN}c-{sha256(f'{person}:{id_}'.encode()).hexdigest()[:20]}"
 
 
 def _ending(text: str, *, aside: bool) -> str:

@@ -72,9 +72,11 @@ class Agents(Struct, kw_only=True):
         reminders: ReminderBook,
         polls: Polls | None = None,
         topics: HasTopics | None = None,
+        hidden: SessionKey | None = None,
         **of_steps: Any,
     ) -> Agent:
-        """Return the agent of one turn, which may look into the conversations of `key`. `of_steps`: what its
+        """Return the agent of one turn, which may look into the conversations of `key`, or only into the temporary chat
+        of `hidden`. `of_steps`: what its
         `ToolSteps` take beside. A helper's agent recalls nothing by itself."""
         store, compactor = self.sessions.store, self.compactor(writer=writer)
         fitting = self.fitting(compactor=compactor, metering=metering, observer=observer, details=details)
@@ -84,8 +86,8 @@ class Agents(Struct, kw_only=True):
             reply=reply,
             context=partial(
                 ToolContext,
-                recall=lambda words, limit: self.search(words, key, limit),
-                around=lambda message_id, reach: store.around(key, message_id, reach),
+                recall=lambda words, limit: self.search(words, key, limit, hidden=hidden),
+                around=lambda message_id, reach: store.around(key, message_id, reach, hidden=hidden),
                 unindexed=store.unindexed,
                 reminders=reminders,
                 polls=polls,
@@ -111,13 +113,17 @@ class Agents(Struct, kw_only=True):
             asking=asking,
             steps=steps,
             steer=steer,
-            holding=lambda values, limit: store.holding(values, key, limit),
+            holding=lambda values, limit: store.holding(values, key, limit, hidden=hidden),
             talk=talk,
         )
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, *, hidden: SessionKey | None = None
+    ) -> list[Passage]:
         """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""
-        return await (self.embeddings or self.sessions.store).search(words, key, limit)
+        if self.embeddings is not None:
+            return await self.embeddings.search(words, key, limit, hidden=hidden)
+        return await self.sessions.store.search(words, key, limit, hidden=hidden)
 
     def take_up(
         self,

@@ -48,9 +48,12 @@ class Embeddings(Struct, kw_only=True):
     _rests_until: float = 0.0
     _warned: bool = False
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, *, hidden: SessionKey | None = None
+    ) -> list[Passage]:
         """As the store's, by words and by meaning."""
-        return await self.metering.store.search(words, key, limit, await self.meaning(words, key))
+        meaning = await self.meaning(words, key)
+        return await self.metering.store.search(words, key, limit, meaning, hidden=hidden)
 
     async def meaning(self, words: str, key: SessionKey | None) -> Meaning | None:
         """What words mean, for a search of the store; None: it cannot be known now. `key`: whose session pays."""

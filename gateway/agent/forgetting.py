@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from math import inf
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -40,6 +41,9 @@ from gateway.words.text import Holds, HoldsInside, is_dense
 
 T = TypeVar("T")
 
+NOT_UNDONE: Final = (
+    "I cannot take back what my model's provider has already received. Only you can delete what you see in this chat."
+)
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
 _ROWS: Final = 2_000  # of the outbox, newest first, in which sent files are looked for
@@ -399,7 +403,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Let the store erase what is under a key, and give back the room of its files. `contents`: of the key, if they
         were read."""
         key, engines = erasure.key, self.sessions.engines
-        if erasure.before is None:
+        if erasure.is_whole:
             if lease is not None:
                 await self.sessions.helpers.end(key)
             await self.background.end_all(key)  # a folder in which a command writes is never empty
@@ -418,6 +422,21 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             for session in contents.sessions:
                 engines.drop(session.id)
         return counts
+
+    async def delete_temporary(self, lease: Lease, session: Session, item: InboxItem) -> None:
+        """Delete a temporary chat for good, whose last session this is, and which has ended."""
+        key, over = lease.key, session.ended_at
+        contents = await self.contents(key)
+        gone = [each for each in contents.sessions if each.temporary and (each.ended_at or inf) <= (over or 0.0)]
+        began = min([each.started_at for each in gone], default=inf)
+        said = [message for each in gone for message in contents.history.transcripts[each.id]]
+        came = {ref for message in said for ref in _refs(key, message)}
+        files = [file.ref for file in await self.store.kept_files(key, _EVERY) if file.ref in came or file.at > began]
+        name = lasting_id("f", session.id)
+        erasure = Erasure(id=name, key=key, at=self.clock.now(), item=item.id, over=over, files=tuple(files))
+        await self.erase(lease, erasure, contents)
+        typed = {own_words(each).strip() for each in said if is_request(each)}
+        self._forget_typed(key, lambda line: line.strip() in typed)
 
     async def _give_back(self, key: SessionKey, kept: Sequence[KeptFile], history: History) -> None:
         """Give back the room of those `kept` files that the store has no more."""

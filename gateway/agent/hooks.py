@@ -104,7 +104,7 @@ class Hooks(Struct, kw_only=True):
             returned = list[bool]()
             await best_effort(self._tell(session, returned.append), what="on_session_end")
             self.points("session.hook_called")
-            if any(returned):
+            if any(returned) or session.temporary:  # what is deleted is not called for again
                 await self._struck_out(session)
             else:
                 await self._failed(session)
@@ -115,7 +115,8 @@ class Hooks(Struct, kw_only=True):
         if self.plugged is not None:
             await self.plugged.ended(session)
         held = await self.engines.of(session)
-        returned(await held.engine.end(session.id, list(await self.store.transcript(session))))
+        said = () if session.temporary else await self.store.transcript(session)  # an engine could keep it
+        returned(await held.engine.end(session.id, list(said)))
         if session.end_reason == "reset":
             await held.engine.reset()
 

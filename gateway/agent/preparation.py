@@ -178,7 +178,7 @@ class Preparations(Struct, frozen=True, kw_only=True):
             log.info("preparation_not_kept", error=outcome.error)
             return None
         seconds, calls, findings = self.clock.monotonic() - began, tuple(job.calls), None
-        if self.flushes.enabled and conversation.fresh.flushed < len(snapshot):
+        if self.flushes.enabled and conversation.fresh.flushed < len(snapshot) and not job.session.temporary:
             findings = await self.flushes.find(job.session, snapshot, conversation.fresh.flushed, job.calls)
         log.info("preparation_ready", before=len(snapshot), after=len(transcript))
         return Prepared(

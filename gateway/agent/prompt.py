@@ -23,6 +23,10 @@ _HISTORY = (
     "This conversation may be far older than what you see of it. The original wording of everything that was said is "
     "kept: look it up with `search_history` before you say that you do not remember."
 )
+TEMPORARY: Final = (
+    "This chat is temporary: it is deleted when it ends, and nothing of it is remembered. Do not promise to remember "
+    "anything, or to remind anybody."
+)
 _SHARED = (
     "Several people share this conversation. Each of their messages begins with the speaker's name in square brackets; "
     "do not begin your own messages like that."
@@ -80,6 +84,7 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
         persona: str | None = None,
         web: str = "",
         owner: bool = False,
+        temporary: bool = False,
     ) -> str:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
         whether its model can search earlier messages. `persona`: the chat's own. `web`: a key of WEB, if one was
@@ -99,6 +104,8 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
             parts.append(_HISTORY)
         if web:
             parts.append(WEB[web])
+        if temporary:
+            parts.append(TEMPORARY)
         if compacted:
             parts.append(SYSTEM_NOTE)
         marks = {"open": "", "in_progress": " (in progress)"}

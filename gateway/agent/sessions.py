@@ -109,7 +109,7 @@ class Sessions:
         await self.flushes.before_opening(blank)
         if lease.key.is_own:  # one of a person's chats is gone back to, however long it rested
             for last in await self.store.sessions(lease.key, 1):
-                if last.end_reason == "expired":
+                if last.end_reason == "expired" and not last.temporary:
                     return await self.switch(lease, None, last, await self.store.transcript(last), "switched")
         return await self._opened(lease, Opening(session=await self._prompted(blank)))
 
@@ -261,13 +261,14 @@ class Sessions:
         may_load = self.toolbox.has("skill", member(session))
         window = self.models.of(session).context_length
         return self.prompts.build(
+            temporary=session.temporary,
             platform=session.key.platform,
             chat_type=session.chat_type,
             shared=session.key.user is None,
             compacted=session.compaction_count > 0,
             todos=session.todos,
             memory=memory,
-            skills=await self.skills.shown(session.key, window) if may_load else "",
+            skills=await self.skills.shown(session.key, window) if may_load and not session.temporary else "",
             project=own[2],
             pins=pins.rules,
             searches=self.toolbox.has("search_history", member(session)),
@@ -318,8 +319,9 @@ class Sessions:
 
     def is_due(self, session: Session) -> bool:
         """Whether the session is over by its present policy."""
-        deadline = self.policy.deadline(session.last_active_at)
-        return deadline is not None and deadline <= self.clock.now() and session.message_count > 0
+        deadline = self.policy.deadline(session.last_active_at, session.temporary)
+        is_used = session.message_count > 0 or session.temporary
+        return deadline is not None and deadline <= self.clock.now() and is_used
 
     # -- continuing -------------------------------------------------------------------------
 
@@ -463,6 +465,21 @@ class Sessions:
             opening = Opening(session=await self._prompted(replace(fresh, expires_at=None)))
         return await self.end(lease, session, "expired", opening)
 
+    async def open_temporary(self, lease: Lease, present: Session | None, source: Source, session_id: str) -> None:
+        """End the present session, and start an empty one that is temporary."""
+        blank = self._blank(lease.key, source.chat_type, names(source), after=present, session_id=session_id)
+        expires_at = self.policy.deadline(blank.started_at, temporary=True)
+        opening = Opening(session=await self._prompted(replace(blank, temporary=True, expires_at=expires_at)))
+        if present is None:
+            await self._opened(lease, opening)
+        else:
+            await self.end(lease, present, "reset", opening)
+
+    async def keep(self, lease: Lease, session: Session) -> None:
+        """Make a temporary chat an ordinary one."""
+        await self.store.keep_temporary(lease, session.ref, self.policy.deadline(session.last_active_at))
+        self.let_go(session)
+
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
         """End `session` and start an empty one. A chosen model stays chosen."""
         fresh = self._blank(session.key, session.chat_type, session.places, after=session, session_id=session_id)
@@ -486,12 +503,15 @@ class Sessions:
         session = replace(
             self._blank(lease.key, origin.chat_type, origin.places, after=origin, session_id=session_id),
             parent_id=origin.id if origin.key == lease.key else None,
+            temporary=origin.temporary,
             title=title or origin.title,
             compaction_count=origin.compaction_count,
             engine_state=origin.engine_state,
             todos=origin.todos,
             flushed_messages=min(origin.flushed_messages, len(messages)),
         )
+        if session.temporary:
+            session = replace(session, expires_at=self.policy.deadline(session.started_at, temporary=True))
         opening = Opening(session=await self._prompted(session), transcript=messages)
         if present is None:
             return await self._opened(lease, opening)
@@ -516,6 +536,7 @@ class Sessions:
                 blank = self._blank(
                     session.key, session.chat_type, session.places, after=session, session_id=session_id
                 )
+                blank = replace(blank, temporary=session.temporary)
                 opening = Opening(session=await self._prompted(blank))
                 return await self.end(lease, session, "undone", opening, goes_on=True)
             if (found := await exchange_of(self.store, lease.key, event, mark)) is not None:

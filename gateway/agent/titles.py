@@ -46,9 +46,11 @@ class Titles(Struct, frozen=True, kw_only=True):
 
     def due(self, conversation: Conversation, said: Inbound, metering: Metering) -> bool:
         """Whether to name a conversation after this turn; if so, that is noted. The built-in model names none, a front
-        end of the API shows no titles of ours, and helpers are in no list."""
+        end of the API shows no titles of ours, and helpers and temporary chats are in no list."""
         session, marks = conversation.stored.session, conversation.fresh.announced
         if session.title is not None or ASKED in marks or said.kind != "message" or said.terms is not None:
+            return False
+        if session.temporary:
             return False
         models = metering.models
         plugin = models.plugins.get(models.helpers("title", conversation.spec)[0].provider)

@@ -105,6 +105,7 @@ _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 30  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
+TEMPORARY: Final = "Temporary chat"
 _PINNED: Final = "pinned "
 _FOLDER: Final = "folder "
 _UNSAID: Final = "New chat"
@@ -194,6 +195,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             each.id: await self._begun(each) or (each.project and _UNSAID)
             for each in found
             if each.ended_at is None and not each.message_count and (not each.rewritten or turns.of(each.key))
+            if not each.temporary
         }  # of deleted chats only where somebody works in them again
         listed = {each.id for each in can_go_back_to(found, None)} | {each for each, words in begun.items() if words}
         kept = [each for each in found if each.id in listed]
@@ -218,6 +220,20 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                     pinned=pinned,
                     project=each.project,
                     model=each.model,
+                )
+        for each in found:
+            if each.temporary and each.ended_at is None:
+                lines[each.id] = SessionLine(
+                    id=each.id,
+                    title=TEMPORARY,
+                    messages=each.message_count,
+                    last_active_at=each.last_active_at,
+                    present=True,
+                    thread=each.key.thread,
+                    works=turns.of(each.key) is not None,
+                    waits=each.key in asking,
+                    model=each.model,
+                    until=each.expires_at,
                 )
         return sorted(lines.values(), key=lambda each: (not each.pinned, -each.last_active_at))
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
+from gateway.agent.forgetting import NOT_UNDONE, Contents, Deed, deed_of, is_by
 from gateway.agent.holding import Holding
 from gateway.commands.base import CommandContext, command
 from gateway.commands.sessions import heading
@@ -42,9 +42,6 @@ _EVERYTHING: Final = (
 )
 _LABELS: Final = ("Forget", "Keep")
 _KEPT: Final = "Nothing was forgotten."
-NOT_UNDONE: Final = (
-    "I cannot take back what my model's provider has already received. Only you can delete what you see in this chat."
-)
 _ENGINE: Final = "The context engine {engine} may keep a copy that I cannot reach. Ask the operator to delete the copy."
 _WAITING: Final = (
     "The words are also in {waiting} in this chat that I have not answered yet. Send /forget again after I have "

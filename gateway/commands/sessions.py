@@ -7,10 +7,11 @@ from datetime import datetime, tzinfo
 from typing import Any, Final
 
 from gateway.agent.caps import written
+from gateway.agent.forgetting import NOT_UNDONE
 from gateway.agent.holding import SHELF
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
-from gateway.domain.command import Proposal
+from gateway.domain.command import Parameter, Proposal
 from gateway.domain.message import HOST, Message, behind, last_requests, note_of, said_in
 from gateway.domain.session import Session
 from gateway.domain.titles import last_exchange, last_words, quoted, shown_in_a_list, title_of
@@ -21,6 +22,11 @@ from gateway.runtime.errors import FileRefused, SessionNotFound, UserError
 from gateway.store.port import Documents, Store, under
 
 NAMED: Final = "title "  # begins a note of it: the name of the session whose id follows
+_TEMPORARY = (
+    "This chat is temporary now. I remember nothing of it, and no other chat of yours finds it. I delete it {hours} "
+    "after its last message, or when you send /new. To keep it after all, send /temporary keep."
+)
+_DELETED = "I deleted the temporary chat. This is a fresh session."
 _LISTED = 10
 _PICKED = 30  # sessions that buttons offer
 _LOOKED_AT = 500
@@ -40,10 +46,40 @@ async def new(ctx: CommandContext) -> str:
     """End the present session and start an empty one."""
     present = await ctx.present()
     if await ctx.opened_before() is None:
-        if present is None or present.message_count == 0:
+        if present is None or (present.message_count == 0 and not present.temporary):
             return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
+        if present.temporary:
+            ended = await ctx.store.session(present.id)
+            await ctx.agents.forgetter.delete_temporary(ctx.owned().lease, ended, ctx.item)
+            return f"{_DELETED} {NOT_UNDONE}"
     return "Started a fresh session. /sessions lists the earlier session, and /resume goes back to it."
+
+
+@command(
+    "temporary [keep]",
+    "Sessions",
+    "start a chat that is not kept, or keep it after all",
+    parameters=(Parameter(name="keep", help="make it an ordinary chat", kind="flag", form="keep"),),
+    elsewhere=("incognito", "private"),
+)
+async def temporary(ctx: CommandContext) -> str:
+    """Begin a temporary chat in place of the present session, or make the present one an ordinary one."""
+    present, is_new = await ctx.present(), await ctx.opened_before() is None
+    if ctx.inbound.source.chat_type != "direct":
+        raise UserError("I can only have a temporary chat with you alone. Ask me in a private chat.")
+    if ctx.argument.lower() == "keep":
+        if present is not None and present.temporary:
+            await ctx.sessions.keep(ctx.owned().lease, present)
+        elif ctx.item.attempts == 1:
+            raise UserError("This is not a temporary chat, so I keep it anyway.")
+        return "This is an ordinary chat from now on: I keep all of it."
+    if ctx.argument:
+        raise UserError("Send /temporary to start a chat that is not kept, or /temporary keep to keep it after all.")
+    if is_new and (present is None or not present.temporary):
+        await ctx.sessions.open_temporary(ctx.owned().lease, present, ctx.inbound.source, ctx.session_id)
+    hours = counted(ctx.sessions.policy.temporary_hours, "hour")
+    return _TEMPORARY.format(hours=hours)
 
 
 async def _overview(ctx: CommandContext) -> Answer | str:
@@ -180,14 +216,15 @@ async def earlier(ctx: CommandContext, most: int = _LISTED) -> list[Session]:
 
 
 def can_go_back_to(found: Sequence[Session], present: Session | None) -> list[Session]:
-    """The last session of each lineage but the present, and without those from which /resume went on, because all of
-    such a session is in the later one."""
+    """The last session of each lineage but the present, without temporary chats, and without those from which /resume
+    went on, because all of such a session is in the later one."""
     ended = {session.id: session.ended_at for session in found if session.ended_at is not None}
     resumed = {each.parent_id for each in found if each.started_at > ended.get(each.parent_id or "", each.started_at)}
     return [
         session
         for session in found
         if session.message_count
+        and not session.temporary
         and session.end_reason != "compression"
         and session.id not in resumed
         and session.id != (present and present.id)
@@ -282,4 +319,4 @@ def _number(text: str, otherwise: str) -> int:
     return int(text)
 
 
-COMMANDS = (new, undo, sessions, resume, branch, title)
+COMMANDS = (new, temporary, undo, sessions, resume, branch, title)

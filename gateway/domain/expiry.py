@@ -45,6 +45,7 @@ class ExpiryPolicy(Section):
     idle_minutes: Count = Field(10_080, description="the length of the pause; 10080 is 7 days")
     daily_at: TimeOfDay = Field("04:00", description="the time of day, in quotes")
     notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
+    temporary_hours: Count = Field(24, description="a temporary chat is deleted so long after its last message")
     timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
         None, description="such as Europe/Berlin; null: this machine's"
     )
@@ -54,8 +55,10 @@ class ExpiryPolicy(Section):
         """The time zone of the people who talk here; None: this machine's."""
         return ZoneInfo(self.timezone) if self.timezone else None
 
-    def deadline(self, last_active_at: float) -> float | None:
+    def deadline(self, last_active_at: float, temporary: bool = False) -> float | None:
         """Seconds since the epoch at which a session last active then is due; None: never."""
+        if temporary:
+            return last_active_at + 3_600 * self.temporary_hours
         idle = last_active_at + 60 * self.idle_minutes
         match self.mode:
             case "none":

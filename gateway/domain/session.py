@@ -29,7 +29,8 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One stretch of conversation. `ended_at` None means it is its key's present one.
 
     `epoch` rises with every change other than appending; a write that carries an older one fails.
-    `hook` says whether `on_session_end` is still owed (`pending`): a compaction owes none.
+    `hook` says whether `on_session_end` is still owed (`pending`): a compaction owes none. `temporary`: memory and
+    other chats learn nothing of it, and it is deleted once it has ended.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     tools: tuple[str, ...] = ()  # names of the tools that its prompts have shown, in their order
     places: tuple[str, ...] = ()  # the names of where it was last spoken in (see `place.names`)
     project: str = ""  # the id of the project that its person put it into
+    temporary: bool = False
     rewritten: int = 0  # how often messages of it were forgotten; a holder of its transcript reads it anew
 
     @cached_property

@@ -31,7 +31,7 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     """A session in a list of a person's own. `present`: the next message in its `thread` goes there, where it `works`
     now, or `waits` for the person's answer; `seen_at`: when they last saw that (seconds since the epoch; None: nobody
     knows). `pinned`: it stands above; then come those of each `project`, by its id. `model`: the one that
-    answers there."""
+    answers there. `until`: when a temporary chat is deleted, in which nothing more is said; None: another chat."""
 
     id: str
     title: str
@@ -45,6 +45,7 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     pinned: bool = False
     project: str = ""
     model: str = ""
+    until: float | None = None
 
 
 class Word(Struct, frozen=True, kw_only=True):

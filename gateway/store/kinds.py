@@ -176,7 +176,7 @@ def _session_entries(kept: SessionRecord) -> tuple[Entry, ...]:
     session, seq = kept.session, kept.seq
     lane = session.key.text
     is_open = session.ended_at is None
-    is_due = is_open and session.expires_at is not None
+    is_due = (is_open or session.temporary) and session.expires_at is not None  # one that has ended is to be deleted
     return (
         (ALL, seq),
         (lane, seq),

@@ -29,7 +29,7 @@ from gateway.domain.adapter import Rate
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
 from gateway.domain.memory import Memory, MemoryChange
-from gateway.domain.message import Message
+from gateway.domain.message import Message, note_of
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef, is_continuation
@@ -88,6 +88,8 @@ from gateway.store.steps import (
     spending,
     turns,
 )
+
+_MOST_PASSED_OVER: Final = 500  # passages of chats that a search does not show
 
 PROCESSES_LOST: Final = Counter(
     name="processes_lost", text="Other processes on the store that this process found dead, each part counted."
@@ -388,6 +390,11 @@ class SessionStore(StoreProcess):
         No lane is needed: a turn that runs keeps its prompt, and the next one follows."""
         await self._run(sessions.set_project, owner, session_ids, project)
 
+    async def keep_temporary(self, lease: Lease, ref: SessionRef, expires_at: float | None) -> None:
+        """Make the key's temporary chat an ordinary one; its present session, with this deadline, gets another epoch
+        and no prompt."""
+        await self._run(sessions.keep_temporary, lease, ref, expires_at)
+
     async def import_sessions(self, openings: Sequence[Opening]) -> list[bool]:
         """Store sessions of another program, which have ended. Their keys' present sessions stay, and lists name them
         behind all that are there. False, and nothing of it is stored, for one of whose id there is a session. Each is
@@ -409,8 +416,9 @@ class SessionStore(StoreProcess):
         await self._run(sessions.hook_done, session_id)
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
-        """Open sessions whose `expires_at` has passed, earliest first. Each is returned again only after EXPIRY_CLAIM
-        seconds, or if its deadline changes, or if the process that claimed it stops before."""
+        """Open sessions, and temporary ones that have ended, whose `expires_at` has passed, earliest first. Each is
+        returned again only after EXPIRY_CLAIM seconds, or if its deadline changes, or if the process that claimed it
+        stops before."""
         return await self._backend.run(sessions.claim_due, self._caller(), now, limit)
 
     async def note_title(self, session: Session, title: str) -> None:
@@ -818,24 +826,43 @@ class ReportStore(StoreProcess):
         return await self._read(reports.compactions, session_id)
 
     async def search(
-        self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
+        self,
+        words: str,
+        key: SessionKey | None,
+        limit: int,
+        meaning: Meaning | None = None,
+        *,
+        hidden: SessionKey | None = None,
     ) -> list[Passage]:
         """Original messages (no summaries, no stubs) that answer a question or hold some of its words, the best first.
         Words of people and the model come before results of tools, as far as these are indexed (`searchable`,
         `ranking`). Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with
-        a similar meaning are found, too, if that model has made their vectors."""
-        return await self._backend.search(words, key and key.owner, limit, self._time.now(), meaning)
+        a similar meaning are found, too, if that model has made their vectors. `hidden`: in the temporary chat of this
+        key alone; None: in no temporary chat."""
+        most = limit
+        while True:  # the other kind of chat may hold whatever answers best
+            found = await self._backend.search(words, key and key.owner, most, self._time.now(), meaning)
+            open_to = [each for each in found if _is_open(each.hit, hidden)]
+            if len(open_to) >= limit or len(found) < most or most > _MOST_PASSED_OVER:
+                return open_to[:limit]
+            most *= 4
 
-    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+    async def holding(
+        self, values: Sequence[str], key: SessionKey, limit: int, *, hidden: SessionKey | None = None
+    ) -> list[list[Found]]:
         """For each of a few values, the key's original messages that hold it exactly, as far as that is indexed: the
         oldest, and up to `limit` of the newest, oldest first. All values together cost one look, because a turn waits
-        for it."""
-        return await self._backend.holding(values, key.owner, limit)
+        for it. `hidden`: as in `search`."""
+        found = await self._backend.holding(values, key.owner, limit)
+        return [[each for each in some if _is_open(each, hidden)] for some in found]
 
-    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+    async def around(
+        self, key: SessionKey, message_id: str, reach: int, *, hidden: SessionKey | None = None
+    ) -> list[Found]:
         """A message of the key's conversations with what was said before and after it, oldest first, at most `reach`
-        messages on each side. Empty if the message is of no conversation of this key."""
-        return await self._backend.around(key.owner, message_id, reach)
+        messages on each side. Empty if the message is of no conversation of this key. `hidden`: as in `search`."""
+        found = await self._backend.around(key.owner, message_id, reach)
+        return [each for each in found if _is_open(each, hidden)]
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
@@ -954,3 +981,8 @@ class Store(
             with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
                 await self._backend.run(members.end, self._caller(owner), left, unsent)
         await self._backend.aclose()
+
+
+def _is_open(found: Found, hidden: SessionKey | None) -> bool:
+    """Whether a search in the temporary chat of this key, or in all others, may find a message."""
+    return note_of(found.message).get("hidden") == (hidden and hidden.text)

@@ -268,13 +268,21 @@ class Forgetting(Struct, frozen=True, kw_only=True):
 
 class Erasure(Struct, frozen=True, kw_only=True):
     """Everything of a key goes; with `before`, only older things: ended sessions whose last message, and files that
-    were kept, before that moment (seconds since the epoch). `id` and `item` are as in `Forgetting`."""
+    were kept, before that moment (seconds since the epoch); with `over`, only the temporary chat that ended then, with
+    these `files`. `id` and `item` are as in `Forgetting`."""
 
     id: str
     key: SessionKey
     at: float
     item: str | None = None
     before: float | None = None
+    over: float | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the key stays."""
+        return self.before is None and self.over is None
 
 
 class Talk(Struct, frozen=True, kw_only=True):

@@ -103,5 +103,6 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
 
     async def _record(self, conversation: Conversation) -> StepRecord:
         now = self.clock.now()
-        expires_at = self.sessions.policy.deadline(now) if self.item.key.helper is None else None
+        temporary = conversation.stored.session.temporary
+        expires_at = self.sessions.policy.deadline(now, temporary) if self.item.key.helper is None else None
         return conversation.record(now, expires_at, await conversation.engine.dump())

@@ -27,6 +27,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.delegation import order_in
 from gateway.agent.files.message import without_files
 from gateway.agent.fitting import Fitting
+from gateway.agent.forgetting import NOT_UNDONE
 from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
 from gateway.agent.pressure import announce
@@ -52,6 +53,7 @@ from gateway.domain.chat import (
     Outbound,
     OutboundKind,
     Returns,
+    SessionKey,
     Source,
     Terms,
     readable,
@@ -68,6 +70,7 @@ from gateway.runtime.errors import (
     NothingSaid,
     ProviderRejected,
     SessionConflict,
+    SessionNotFound,
     SpendCapReached,
     StoreUnavailable,
     UserError,
@@ -113,6 +116,7 @@ PUT_AWAY = (
     "I closed this session after a long silence. Your next message starts a fresh session, and /resume goes back to "
     "the old one."
 )
+DELETED = "Your temporary chat ended after a long silence, and I deleted it. " + NOT_UNDONE
 NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I am going on with all of it."
 RULE_ENDED = "This rule no longer holds: “{rule}” To restore it, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To remove it, send: /unpin {number}"
@@ -380,7 +384,8 @@ class Turns(Struct, kw_only=True):
         questions = self._questions(recorder, journal)
         questions.session = conversation.stored.session.id
         steering = self._steering(recorder.item, observer)
-        agent = self._agent(recorder, observer, questions, steering)
+        hidden = recorder.item.key if conversation.stored.session.temporary else None
+        agent = self._agent(recorder, observer, questions, steering, hidden)
         shown: list[tuple[OutboundKind, str]]
         returns: Returns | None = None
         try:
@@ -509,22 +514,34 @@ class Turns(Struct, kw_only=True):
 
     async def _expire(self, recorder: TurnRecorder) -> Ending:
         """End the session that the sweep named, if it is still open and still due."""
-        session = await self.store.session(recorder.item.inbound.text)
-        if session.ended_at is None and self.agents.sessions.is_due(session):
+        try:
+            session = await self.store.session(recorder.item.inbound.text)
+        except SessionNotFound:  # a temporary chat that is deleted already
+            return Ending(outcome="answered")
+        if session.ended_at is not None and session.temporary:  # a crash came before this
+            await self.agents.forgetter.delete_temporary(recorder.lease, session, recorder.item)
+        elif session.ended_at is None and self.agents.sessions.is_due(session):
             await self._put_away(recorder, session)
         elif session.ended_at is None:
-            due = self.agents.sessions.policy.deadline(session.last_active_at) if session.message_count else None
+            deadline = self.agents.sessions.policy.deadline(session.last_active_at, session.temporary)
+            due = deadline if session.message_count or session.temporary else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
         return Ending(outcome="answered")
 
     async def _put_away(self, recorder: TurnRecorder, session: Session) -> Session | None:
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made from the
         session's: after a crash in between, it is neither forgotten nor repeated. One of a person's chats goes on when
-        they write there again, so nothing ends for them. Returns the next session, if it begins at once."""
+        they write there again, so nothing ends for them, unless the chat was
+        temporary. Returns the next session, if it begins at once."""
         if self.agents.sessions.policy.notify and not session.key.is_own:
-            rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
+            text = DELETED if session.temporary else PUT_AWAY
+            rows = self.outbox.rows(recorder.item, "notice", text, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
-        return await self.agents.sessions.expire(recorder.lease, session)
+        following = await self.agents.sessions.expire(recorder.lease, session)
+        if session.temporary:
+            ended = await self.store.session(session.id)
+            await self.agents.forgetter.delete_temporary(recorder.lease, ended, recorder.item)
+        return following
 
     # -- 5. the end of an item --------------------------------------------------------------
 
@@ -663,7 +680,12 @@ class Turns(Struct, kw_only=True):
         )
 
     def _agent(
-        self, recorder: TurnRecorder, observer: TurnObserver, questions: TurnQuestions, steering: Steering
+        self,
+        recorder: TurnRecorder,
+        observer: TurnObserver,
+        questions: TurnQuestions,
+        steering: Steering,
+        hidden: SessionKey | None,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
         metering = self._metering(item.inbound.source)
@@ -695,6 +717,7 @@ class Turns(Struct, kw_only=True):
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
             buying=metering.buying,
+            hidden=hidden,
         )
 
 

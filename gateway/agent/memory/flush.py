@@ -95,7 +95,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
 
     def at_end(self, session: Session) -> None:
         """Begin the flush of a session that has ended, in the background."""
-        if self.enabled and session.flushed_messages < session.message_count:
+        if self.enabled and session.flushed_messages < session.message_count and not session.temporary:
             self._begin(session, self._of_ended(session))
 
     async def before_opening(self, session: Session) -> None:
@@ -141,7 +141,8 @@ class Flushes(Struct, frozen=True, kw_only=True):
     def before_compaction(self, session: Session, messages: Sequence[Message], start: int) -> Started:
         """Begin the flush of the stored messages from `start` on, alongside the summary."""
         started = Started(session)
-        if self.enabled and start < len(messages) and session.key.helper is None:  # a helper hears nobody
+        is_heard = session.key.helper is None and not session.temporary  # a helper hears nobody
+        if self.enabled and start < len(messages) and is_heard:
             self._begin(session, self._flush(started, tuple(messages), start))
         return started
 

@@ -35,7 +35,9 @@ class Memories(Struct, frozen=True, kw_only=True):
         return (await self.store.memory(scope)).numbered()
 
     async def snapshot(self, session: Session) -> str:
-        """The memory of a session's scope, as its prompt shows it from now on."""
+        """The memory of a session's scope, as its prompt shows it from now on; a temporary chat is shown none."""
+        if session.temporary:
+            return ""
         memory = await self.store.memory(scope_of(session.key, session.chat_type))
         alone = is_alone(session.key, session.chat_type)
         return snapshot(memory, self.settings, self.redact, self.zone, alone=alone)

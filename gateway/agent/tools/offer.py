@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from gateway.agent.prompt import TEMPORARY
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.arguments import Arguments
 from gateway.agent.tools.base import Keeps, NeedsApproval, Tool
@@ -34,6 +35,8 @@ _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
 # What a helper has not, of the tools that keep nothing.
 _CALLERS_ALONE: Final = ("ask_person", "delegate", "make_image", "make_poll", "send_file", "todo")
+# What a temporary chat has not, beside the tools that keep words: these leave something behind.
+_LASTING: Final = ("delegate", "patch", "shell", "write_file")
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 
@@ -276,6 +279,8 @@ class Toolbox:
         for name, needs in self._needs.items():
             if needs not in prompt:
                 rest = (*rest, name)
+        if TEMPORARY in prompt:
+            rest = (*rest, *_LASTING, *(name for name, each in self._offered.items() if each.keeping is not None))
         off = tuple([name for name, text in self._unless.items() if text in prompt]) if self._unless else ()
         asked = (tuple(order), window, rest, off)
         made = None if self.rules else self._made.get(asked)

@@ -4,6 +4,7 @@ it. A deed is done once."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from gateway.domain.chat import PLACED, UNSENT, ChatType, Inbound, OutboundState, SessionKey
 from gateway.domain.session import Session
@@ -192,9 +193,14 @@ def erase(space: Space, lease: Lease | None, deed: Erasure) -> Mapping[str, int]
         return known.counts
     if lease is None:
         _end_items(space, deed)
-    counts = {**_erase_sessions(space, deed), **_erase_kept(space, deed)}
-    _erase_items(space, deed)
-    _erase_rows(space, deed)
+    found = space.first(OF_KEY, deed.key.text, MANY)
+    old = [kept for kept in found if _goes(kept.session, deed)]
+    if deed.over is not None:
+        _erase_around(space, deed, old)
+    counts = {**_erase_sessions(space, found, old), **_erase_kept(space, deed)}
+    if deed.over is None:
+        _erase_items(space, deed)
+        _erase_rows(space, deed)
     _done(space, DeedRecord(id=deed.id, key=deed.key, at=deed.at, counts=counts))
     return counts
 
@@ -213,13 +219,34 @@ def _end_items(space: Space, deed: Erasure) -> None:
             space.put(ITEM, replace(item, outcome="refused", ended_at=deed.at))
 
 
-def _is_old(session: Session, before: float | None) -> bool:
-    return before is None or (session.ended_at is not None and session.last_active_at < before)
+def _goes(session: Session, deed: Erasure) -> bool:
+    if deed.is_whole:
+        return True
+    if session.ended_at is None:
+        return False
+    if deed.over is not None:
+        return session.temporary and session.ended_at <= deed.over
+    return deed.before is not None and session.last_active_at < deed.before
 
 
-def _erase_sessions(space: Space, deed: Erasure) -> dict[str, int]:
-    found = space.first(OF_KEY, deed.key.text, MANY)
-    old = [kept for kept in found if _is_old(kept.session, deed.before)]
+def _erase_around(space: Space, deed: Erasure, gone: list[SessionRecord]) -> None:
+    """Erase the words of what came in and was shown in a temporary chat: its lane did nothing else meanwhile."""
+    began, over = min([kept.session.started_at for kept in gone], default=inf), deed.over or 0.0
+    notes = [said.note or {} for kept in gone for said in space.many(MESSAGE, space.members(kept.session.id))]
+    events = {event for note in notes for event in (note.get("event"), *note.get("parts", ())) if event}
+    for item in space.first(HEARD, deed.key.text, MANY):
+        event = None if item.inbound is None else item.inbound.event_id
+        if event in events or began < (item.ended_at or 0.0) <= over:
+            space.put(ITEM, replace(item, inbound=None))
+            space.drop(TURN, item.number)
+    own = _event(space, -1 if deed.item is None else int(deed.item))
+    for row in _rows(space, deed.key):
+        is_its = row.out.answers in events or began < row.out.created_at <= over
+        if is_its and not _answers(space, row, own):
+            _drop_row(space, row)
+
+
+def _erase_sessions(space: Space, found: list[SessionRecord], old: list[SessionRecord]) -> dict[str, int]:
     stays: dict[int, str] = {}  # a message → the first session that holds it and stays
     for kept in found:
         if kept not in old:
@@ -255,9 +282,9 @@ def _erase_session(space: Space, kept: SessionRecord) -> None:
 def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
     """Files, and without a moment everything else under the key."""
     files = [kept.file for kept in space.first(FILES, deed.key.text, MANY)]
-    old = [file.ref for file in files if deed.before is None or file.at < deed.before]
+    old = [file.ref for file in files if deed.is_whole or file.at < (deed.before or 0.0) or file.ref in deed.files]
     keeping.drop_files(space, deed.key, old)
-    if deed.before is not None:
+    if not deed.is_whole:
         return {"files": len(old)}
     rules = len(keeping.pins(space, deed.key).rules) if not deed.key.is_own else 0
     space.drop(PINNED, deed.key.text)
@@ -286,9 +313,13 @@ def _erase_rows(space: Space, deed: Erasure) -> None:
     for row in _rows(space, deed.key):
         is_old = deed.before is None or (row.out.created_at < deed.before and row.out.state not in UNSENT)
         if is_old and not _answers(space, row, own):
-            space.drop(ROW, row.out.id)
-            if row.out.state in PLACED:
-                outbox.look_now(space, row)
+            _drop_row(space, row)
+
+
+def _drop_row(space: Space, row: Row) -> None:
+    space.drop(ROW, row.out.id)
+    if row.out.state in PLACED:
+        outbox.look_now(space, row)
 
 
 # -- who spoke where -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from gateway.store.kinds import (
     DUE,
     MESSAGE,
     OF_CHAT,
+    OF_KEY,
     OFFERED,
     OWED,
     PRESENT,
@@ -118,11 +119,16 @@ def number_of(message_id: str) -> int:
     return int(message_id)
 
 
-def store_message(space: Space, session_id: str, key: SessionKey, new: Message, at: float) -> tuple[int, Message]:
-    """A message's number, and the message as stored. One that already has an id is not stored again."""
+def store_message(
+    space: Space, session_id: str, key: SessionKey, new: Message, at: float, *, hidden: bool = False
+) -> tuple[int, Message]:
+    """A message's number, and the message as stored. One that already has an id is not stored again. `hidden`: only its
+    own chat finds it."""
     note: dict[str, Any] = {**note_of(new)}
     if "id" in note:
         return number_of(note["id"]), new
+    if hidden:
+        note["hidden"] = key.text
     number, at, tokens = space.number(), note.pop("at", at), note.pop("tokens", None)
     said = MessageRecord(
         number=number,
@@ -141,7 +147,7 @@ def _refer(space: Space, session: Session, messages: Sequence[Message], at: floa
     """Append messages to a transcript."""
     numbers, stored = list[int](), list[Message]()
     for each in messages:
-        number, kept = store_message(space, session.id, session.key, each, at)
+        number, kept = store_message(space, session.id, session.key, each, at, hidden=session.temporary)
         numbers.append(number)
         stored.append(kept)
     space.extend(session.id, numbers, at=session.message_count)
@@ -219,6 +225,9 @@ def end_session(
     lane = lanes.held(space, lease)
     kept = check(space, ref, lease.key)
     ended = replace(kept.session, epoch=ref.epoch + 1, ended_at=at, end_reason=reason, hook="pending")
+    if ended.temporary:
+        goes_on = opening is not None and opening.session.temporary
+        ended = replace(ended, expires_at=None if goes_on else at)
     _put(space, kept, ended, owed=space.number(), owed_by=lane.owner)
     return None if opening is None else _open(space, lease.key, opening)
 
@@ -238,6 +247,7 @@ def continue_session(
         ended_at=ended_at,
         end_reason="compression",
         continuation_id=opening.session.id,
+        expires_at=None if opening.session.temporary else kept.session.expires_at,
     )
     _put(space, kept, parent)
     placed = replace(opening.session, project=kept.session.project)  # it may have been moved meanwhile
@@ -263,6 +273,22 @@ def _take_over(space: Space, parent_id: str, child: Session, snapshot_length: in
     assert kept is not None
     space.put(SESSION, replace(kept, session=replace(taken, system_prompt="")))
     return taken
+
+
+def keep_temporary(space: Space, lease: Lease, ref: SessionRef, expires_at: float | None) -> None:
+    """Make a temporary chat an ordinary one: searches find it, and its next prompt is made anew."""
+    lanes.held(space, lease)
+    check(space, ref, lease.key)
+    for kept in space.first(OF_KEY, lease.key.text, MANY):
+        session = kept.session
+        if session.temporary and (session.ended_at is None or session.expires_at is None):
+            for said in space.many(MESSAGE, space.members(session.id)):
+                note = {name: value for name, value in (said.note or {}).items() if name != "hidden"}
+                space.put(MESSAGE, replace(said, note=note or None))
+            if session.ended_at is None:
+                session = replace(session, epoch=session.epoch + 1, expires_at=expires_at)
+            _put(space, kept, replace(session, temporary=False))
+    space.drop(PROMPT, ref.id)
 
 
 def import_session(space: Space, opening: Opening) -> bool:
@@ -351,7 +377,8 @@ def note_title(space: Space, session: Session, title: str) -> None:
 
 
 def claim_due(space: Space, caller: Caller, now: float, limit: int) -> list[Session]:
-    """Open sessions whose time has passed and that nobody else is handling, earliest first."""
+    """Sessions whose time to be ended, or to be deleted, has passed and that nobody else is handling, earliest
+    first."""
     found = [kept for kept in space.first(DUE, "", limit) if _place(kept) <= now]
     found.sort(key=lambda kept: kept.session.expires_at or 0.0)
     for kept in found:

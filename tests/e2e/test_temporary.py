@@ -1,0 +1,207 @@
+"""A temporary chat: nothing else learns of it while it lives, and it is nowhere once it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.agent.memory.snapshot import MemorySettings
+from gateway.domain.chat import OWN, SessionKey
+from gateway.domain.memory import scope_of
+from gateway.domain.message import text_of
+from gateway.runtime.clock import SystemClock
+from gateway.store.redis import RedisStore
+from tests.support.fakes import ManualClock
+from tests.support.gateway import Fetching, KillAt, Live, RecordingEngine, config_in, running
+from tests.support.remains import in_files, in_keys, in_server
+
+if TYPE_CHECKING:
+    from tests.support.redis_server import RedisServer
+
+pytest_plugins = ["tests.support.redis_server"]
+
+WORD = "quizzaciously"
+DAY = 86_400.0
+OTHER = f"{OWN}other"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gateway's store, which may be opened again, and where a word of it is still found."""
+
+    run: Callable[..., AbstractAsyncContextManager[Live]]
+    remains: Callable[[str], list[str]]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "sqlite":
+        paths = [tmp_path / "legato.db", tmp_path / "legato.db-wal"]
+        return Place(run=lambda **parts: running(tmp_path, **parts), remains=lambda word: in_files(paths, word))
+    server: RedisServer = request.getfixturevalue("redis_server")
+    server.empty()
+
+    @asynccontextmanager
+    async def run(**parts: Any) -> AsyncIterator[Live]:
+        store = RedisStore(server.url, clock=parts.get("clock") or SystemClock())
+        async with running(tmp_path, store=store, **parts) as live:
+            yield live
+
+    return Place(run=run, remains=lambda word: in_server(server, word) or in_keys(server, word))
+
+
+async def sweep(live: Live) -> None:
+    await live.gateway.upkeep.expiry.sweep()
+    await live.quiet()
+
+
+def prompt(live: Live) -> str:
+    return "\n".join(text_of(each) for each in live.model.requests[-1].messages)
+
+
+def tools(live: Live) -> set[str]:
+    return {each["function"]["name"] for each in live.model.requests[-1].tools}
+
+
+async def test_it_learns_nothing_and_nothing_learns_of_it(place: Place, tmp_path: Path) -> None:
+    config = config_in(tmp_path, memory=MemorySettings(flush=True))
+    async with place.run(config=config) as live:
+        await live.ask("/remember my dog is called Rex")
+        await live.ask("the heliotrope blooms in June")
+        assert "Rex" in prompt(live)
+        before = tools(live)
+        assert (await live.ask("/temporary")).startswith("This chat is temporary now.")
+        asked = len(live.model.requests)
+        await live.ask(f"my secret is {WORD}")
+        await live.ask("and more of it")
+        assert "Rex" not in prompt(live)
+        assert "This chat is temporary" in prompt(live)
+        assert before - tools(live) == {"memory", "reminders", "delegate", "patch", "shell", "write_file"} & before
+        assert {"memory", "reminders"} <= before
+        assert WORD not in await live.ask(f"/recall {WORD}", thread=OTHER)
+        assert "blooms in June" in await live.ask("/recall heliotrope", thread=OTHER)
+        assert WORD not in await live.ask("/sessions")
+        assert await live.ask("/new") == (
+            "I deleted the temporary chat. This is a fresh session. I cannot take back what my model's provider has "
+            "already received. Only you can delete what you see in this chat."
+        )
+        await live.quiet()
+        assert len(live.model.requests) == asked + 2, "no title was made, and no fact was looked for"
+        memory = await live.store.memory(scope_of(SessionKey(platform="fake", chat="c"), "direct"))
+        assert [each.text for each in memory.facts if WORD in each.text] == []
+        assert "heliotrope" in await live.ask("/sessions")
+        assert (await live.store.usage(0.0, "model"))[0].calls == len(live.model.requests)
+    assert place.remains(WORD) == []
+
+
+async def test_it_goes_by_itself_a_day_after_its_last_message(place: Place, clock: ManualClock) -> None:
+    heard: list[tuple[Any, ...]] = []
+    async with place.run(clock=clock, engine=lambda: RecordingEngine(heard)) as live:
+        await live.ask("the heliotrope blooms in June")
+        await clock.advance(60)
+        await live.ask("/temporary")
+        await clock.advance(60)
+        await live.ask(f"my secret is {WORD}")
+        await clock.advance(DAY - 60)
+        await sweep(live)
+        await live.ask("are you there?")
+        assert WORD in prompt(live)
+        await clock.advance(DAY)
+        await sweep(live)
+        assert live.adapter.shown()[-1].startswith("Your temporary chat ended after a long silence, and I deleted it.")
+        assert await live.tip() is None
+        ends = [told for told in heard if told[0] == "end"]
+        assert [WORD in str(told) for told in ends] == [False, False], "an engine could keep what it is told"
+        assert len(ends) == 2
+        await live.ask("hello")
+        assert WORD not in prompt(live)
+        assert "1. the heliotrope" in await live.ask("/sessions")
+    assert place.remains(WORD) == []
+
+
+@pytest.mark.parametrize("point", ["session.ended", "session.hook_called"])
+async def test_a_crash_between_its_end_and_its_deletion_loses_nothing_of_that(
+    place: Place, clock: ManualClock, point: Any
+) -> None:
+    kill = KillAt(point, nth=2)
+    async with place.run(clock=clock, points=kill) as live:
+        await live.ask("the heliotrope blooms in June")
+        await clock.advance(60)
+        await live.ask("/temporary")
+        await clock.advance(60)
+        await live.ask(f"my secret is {WORD}")
+        await live.tell("/new")
+        await kill.passed.wait()
+    assert place.remains(WORD) != []
+    await clock.advance(60)
+    async with place.run(clock=clock) as live:
+        await live.quiet()
+        await sweep(live)
+        await live.ask("hello")
+        assert WORD not in prompt(live)
+        assert "1. the heliotrope" in await live.ask("/sessions")
+    assert place.remains(WORD) == []
+
+
+async def test_what_is_kept_is_an_ordinary_chat(place: Place, clock: ManualClock) -> None:
+    async with place.run(clock=clock) as live:
+        await live.ask("/temporary")
+        await live.ask(f"my secret is {WORD}")
+        assert (await live.ask("/temporary keep")).startswith("This is an ordinary chat from now on")
+        await live.ask("and more of it")
+        assert WORD in prompt(live)
+        assert "This chat is temporary" not in prompt(live)
+        assert "memory" in tools(live)
+        assert WORD in await live.ask(f"/recall {WORD}", thread=OTHER)
+        await clock.advance(DAY)
+        await sweep(live)
+        assert await live.tip() is not None
+        await live.ask("/new")
+        assert WORD in await live.ask("/sessions")
+
+
+async def test_words_taken_back_and_copies_stay_temporary(place: Place) -> None:
+    async with place.run() as live:
+        await live.ask("/temporary")
+        await live.ask(f"my secret is {WORD}")
+        await live.ask("/undo")
+        await live.ask("something else")
+        await live.ask("/branch")
+        assert (tip := await live.tip()) is not None
+        assert tip.temporary
+        assert await live.ask("/sessions") == "There are no earlier sessions yet."
+        await live.ask("/new")
+    assert place.remains(WORD) == []
+
+
+async def test_files_go_with_it(tmp_path: Path, clock: ManualClock) -> None:
+    adapter = Fetching(f"the code is {WORD}".encode())
+    async with running(tmp_path, clock=clock, adapter=adapter) as live:
+        key = SessionKey(platform="fake", chat="c")
+        await live.ask("an ordinary one", attachments=(adapter.file("kept.txt"),))
+        await clock.advance(60)
+        await live.ask("/temporary")
+        await clock.advance(60)
+        await live.ask("look at this", attachments=(adapter.file("code.txt"),))
+        assert len(await live.store.kept_files(key, 10)) == 2
+        await live.ask("/new")
+        assert [each.name for each in await live.store.kept_files(key, 10)] == ["kept.txt"]
+
+
+async def test_a_group_has_none(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        told = await live.ask("/temporary", chat_type="group")
+        assert told == "I can only have a temporary chat with you alone. Ask me in a private chat."
+        assert await live.tip() is None
+
+
+async def test_only_a_temporary_chat_is_kept(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        assert await live.ask("/temporary keep") == "This is not a temporary chat, so I keep it anyway."
+        assert (await live.ask("/temporary please")).startswith("Send /temporary to start")
