@@ -43,7 +43,8 @@ _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
 # Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".web", ".delete", ".project", ".aside")
+FORM: Final = ".form"  # the same of a command that a form of another page gave, which tells even of its refusal
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".web", ".delete", ".project", ".aside", FORM)
 MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
 SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
@@ -178,9 +179,9 @@ class Log(Struct, kw_only=True):
                 worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
                 found.append((_place(times, at, rank, worked.id), worked))
         for row, count in zip(rows, later, strict=True):
-            if row.answers in story.hidden or (
-                (row.kind == "command" or row.file) and (row.answers or "").endswith(UNSEEN)
-            ):
+            event = row.answers or ""
+            told = row.kind == "command" or row.file or (row.kind == "error" and event.endswith(FORM))
+            if row.answers in story.hidden or (told and event.endswith(UNSEEN)):
                 continue
             late = row.answers in behind or row.created_at < waited.get(row.answers or "", -inf)
             if row.kind == "notice" and row.text == BUSY and late:  # which stands below the message

@@ -28,12 +28,15 @@ from adapters.web.log import (
     moment,
     path_of,
 )
-from adapters.web.markup import Child, Html, el, folded, hidden, joined, section, submit
+from adapters.web.markup import Child, Html, el, folded, hidden, joined, linked, section, submit
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim, words_of
 from adapters.web.shares import Share
 from gateway.domain import views
 from gateway.domain.adapter import MenuEntry
+from gateway.domain.memory import LONGEST_FACT
+from gateway.domain.reminder import LONGEST_TEXT
+from gateway.domain.rule import LONGEST_PIN
 from gateway.domain.session import Project
 from gateway.runtime.structs import replace
 
@@ -46,9 +49,20 @@ _CHANGED: Final = "a new text, a new time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
 _SKILLS: Final = "A skill tells me how to do a certain kind of work. I read a skill when a task needs it."
+_TITLE: Final = 120  # characters of a chat's title at most
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
 _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A command that a form of a page gave, with a person's `words`, and what was said of it (`told`). `taken`: it was
+    not refused."""
+
+    command: str
+    words: str
+    told: str
+    taken: bool
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -68,6 +82,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     settings: bool = False  # whether they can change them here
     look: str = ""  # light or dark, whatever their machine prefers
     chat: str = ""
+    path: str = ""  # the address of the page
+    asked: Asked | None = None  # what a form of the page asked just now
 
 
 def document(
@@ -565,7 +581,9 @@ def page(frame: Frame, title: str, body: Child, side_inner: Html, beside: Child 
     """A page besides the chat. `beside`: what can be done with all that it shows."""
     forms = [_form("command", "/say", frame), _form("order", "/inside", frame), *_of_sessions(frame)]
     head = el("div", el("h1", title, dir="auto"), beside, class_="head")
-    main = el("main", head, body, class_="reading", id="main")
+    asked = frame.asked
+    told = el("p", linked(asked.told), class_="well plain", role="status") if asked and asked.taken else None
+    main = el("main", head, told, body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
     body = [skip, side(frame, side_inner), main, forms]
     return document(f"{title} · Legato", body, assets=frame.assets, script=True, look=frame.look)
@@ -582,14 +600,28 @@ def _address(each: views.Word, query: str = "") -> str:
     return f"/s/{quote(each.session_id, safe='')}?{asked}#m-{each.id}"
 
 
-def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
-    """A command that takes words: they are asked for once its label is opened."""
+def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "", most: int = LONGEST_TEXT) -> Html:
+    """A command that takes words, at `most` so many characters: they are asked for once its label is opened. Refused
+    words stay there, with what is wrong with them."""
+    asked = frame.asked
+    refused = asked if asked is not None and asked.command == command and not asked.taken else None
     field = el(
-        "input", type="text", name="more", value=value, placeholder=hint, aria_label=label, dir="auto", required=True
+        "input",
+        type="text",
+        name="more",
+        value=refused.words if refused else value,
+        placeholder=hint,
+        aria_label=label,
+        dir="auto",
+        required=True,
+        maxlength=most,
+        aria_invalid="true" if refused else None,
+        autofocus=bool(refused),
     )
-    save = submit("Save", name="text", value=command)
-    form = el("form", _hidden(frame), hidden(menu="1"), field, save, method="post", action="/say")
-    return folded(label, form, class_="worded")
+    save = submit("Save", name="command", value=command)
+    form = el("form", _hidden(frame), field, save, method="post", action=frame.path)
+    told = el("p", linked(refused.told), class_="reason", role="alert") if refused else None
+    return folded(label, told, form, class_="worded", open=bool(refused))
 
 
 def spent(took: views.Spent | None) -> Child:
@@ -734,7 +766,11 @@ def window(
     return [
         section("The window", _shares(shares), _present(frame) if writes and shares is not None else None),
         section("Compressions", [_pass(each, writes=writes) for each in passes] or el("p", none)),
-        section("Rules", _pins(pins, writes=writes), _adding(frame, "Add a rule", "/pin", "Answer in short sentences")),
+        section(
+            "Rules",
+            _pins(pins, writes=writes),
+            _adding(frame, "Add a rule", "/pin", "Answer in short sentences", LONGEST_PIN),
+        ),
         section("Memory", _memory(memory, frame if writes else None)),
         section(
             "Reminders",
@@ -745,8 +781,8 @@ def window(
     ]
 
 
-def _adding(frame: Frame, label: str, command: str, hint: str) -> Child:
-    return worded(frame, label, command, hint=hint) if frame.role != "reader" else None
+def _adding(frame: Frame, label: str, command: str, hint: str, most: int = LONGEST_TEXT) -> Child:
+    return worded(frame, label, command, hint=hint, most=most) if frame.role != "reader" else None
 
 
 def _present(frame: Frame) -> Html:
@@ -755,7 +791,7 @@ def _present(frame: Frame) -> Html:
         _command("Compress now", "/compress"),
         _command("Export as Markdown", "/export"),
         _command("Export as JSON lines", "/export jsonl"),
-        worded(frame, "Rename", "/title", hint="a title for this chat"),
+        worded(frame, "Rename", "/title", hint="a title for this chat", most=_TITLE),
         class_="orders",
     )
 
@@ -838,7 +874,7 @@ def _memory(memory: Sequence[views.Memo], frame: Frame | None) -> Child:
             "li",
             el("span", each.text, dir="auto"),
             el("small", each.said_by, " · ", moment(each.said_at)),
-            worded(frame, "Correct", f"/memory correct {each.number}", each.text) if frame else None,
+            worded(frame, "Correct", f"/memory correct {each.number}", each.text, most=LONGEST_FACT) if frame else None,
             _command("Forget", f"/memory forget {each.number}", class_="quiet") if frame else None,
         )
         for each in memory

@@ -53,6 +53,7 @@ from adapters.web.log import (
     ANEW,
     BACK,
     END,
+    FORM,
     MENU,
     MOST_SHOWN,
     MOST_WORDS,
@@ -105,6 +106,7 @@ _COPY: Final = re.compile(r"/(?:branch|fork)\b\s*(.*)\Z", re.IGNORECASE | re.DOT
 _MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
 _OF_TEMPORARY: Final = {"": "/temporary", "keep": "/temporary keep", "end": "/new"}
 _TELL: Final = ("/export", "/usage", "/memory", "/reminders", "/pin", "/help all")
+_WITH_FORMS: Final = ("/window", "/settings")  # pages that have forms for commands
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -321,7 +323,14 @@ class Server(Struct, kw_only=True):
         if path.startswith("/workspace/"):
             raw = request.rel_url.raw_path.removeprefix("/workspace/")
             return _sent_file(await self.views.workspace_file(source, unquote(raw)))
-        frame = await self._frame(login, source)
+        return await self._read(request, login, source)
+
+    async def _read(
+        self, request: web.BaseRequest, login: Login, source: Source, asked: pages.Asked | None = None
+    ) -> web.Response:
+        """A page besides the chat; `asked`: what a form of it asked just now. Raises Problem."""
+        path, query = request.path, request.query
+        frame = replace(await self._frame(login, source), path=path, asked=asked)
         writes = frame.role != "reader"
         body: Child
         aside: Child = None
@@ -714,6 +723,8 @@ class Server(Struct, kw_only=True):
             response = _redirect("/")
             response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)
             return response
+        if request.path in _WITH_FORMS and "command" in form.fields:
+            return await self._commanded(request, form, login, source)
         if request.path == "/settings" and self.desk is not None and await self.views.role(source) == "admin":
             last = await settings.done(self.desk(), form.fields, owner=login.person == OWNER)
             frame = await self._frame(login, source)
@@ -869,6 +880,28 @@ class Server(Struct, kw_only=True):
         if _wants_json(request):
             return web.json_response({"problem": problem, "to": to, **more_told}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(to)
+
+    async def _commanded(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
+        """Do what a form of a page asks, and show the page with what was said of it; the chat, if that may take longer.
+        Raises Problem."""
+        if await self.views.role(source) == "reader":
+            raise Problem(403, pages.REFUSED)
+        id_, command = form.fields.get("id", ""), form.fields.get("command", "")
+        words = " ".join(form.fields.get("more", "").split())
+        if not (_EVENT.fullmatch(id_) and command.startswith("/")):
+            raise Problem(400, "I cannot read this form. Load the page again.")
+        said = f"{command} {words}"
+        event = f"{login.person}:{id_}.{sha256(said.encode(errors='replace')).hexdigest()[:8]}{FORM}"
+        accepted = await self._take(source, event, said)
+        told, taken = accepted.told, accepted.status != "refused"
+        if taken:
+            await self._done(source, accepted)
+            if not (rows := await self._answers(source, accepted)) or any(row.buttons for row in rows):
+                return _redirect(path_of(chat_of(source.thread)) + END)
+            told, taken = "\n".join(row.text for row in reversed(rows)), all(row.kind != "error" for row in rows)
+        self.bells.ring(source.address)
+        asked = pages.Asked(command=command, words=words, told=told, taken=taken)
+        return await self._read(request, login, source, asked)
 
     async def _to_copy(self, source: Source, upto: str) -> str | None:
         """The session of a chat that is to be copied up to the answer to a message; `upto` "": to the last. Raises

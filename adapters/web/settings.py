@@ -43,6 +43,7 @@ _BASIC: Final = {  # of long sections what most people fill in; the rest is fold
     "tools.mcp": ("enabled", "command", "url", "headers"),
     "adapters.api.hooks": ("secret", "chat", "do", "task"),
 }
+_LET_IN: Final = "Let someone in with their code"
 _AGAIN: Final = "Legato is restarting. This page will be back in a few seconds: "
 _NOT_MADE: Final = "To make a key, log in with a link from Legato's machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
@@ -375,7 +376,11 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
         el("p", el("small", "The bot gives a code to people it does not know.")),
-        el("div", worded(frame, "Let someone in with their code", "/pair", hint="such as H4KD-7XQM"), class_="orders"),
+        el(
+            "div",
+            worded(frame, _LET_IN, "/pair", hint="such as H4KD-7XQM", most=60),
+            class_="orders",
+        ),
     ]
 
 

@@ -826,12 +826,24 @@ async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chrom
             ("Correct", "Lives in Graz", "I corrected the fact. It now says: Lives in Graz"),
             ("Change", "coffee", "1. coffee"),
             ("Rename", "A trip", "“A trip”"),
+            ("Add a rule", "be brief", "Pinned as number 1"),
         ):
             await me.goto(f"{live.adapter.at}/window")
             await me.locator(".worded summary", has_text=opens).click()
             await me.locator(".worded[open] input[type=text]").fill(words)
             await me.keyboard.press("Enter")
-            await expect(me.locator("#log")).to_contain_text(answer)
+            await expect(me.get_by_role("status").filter(has_text=answer)).to_be_visible()
+        await me.locator(".worded summary", has_text="Add a reminder").click()
+        await me.locator(".worded[open] input[type=text]").fill("call Bo whenever you like")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".worded[open] .reason")).to_contain_text("I found no time in your message.")
+        field = me.locator(".worded[open] input[type=text]")  # what was refused is kept
+        await expect(field).to_have_value("call Bo whenever you like")
+        await expect(field).to_be_focused()
+        await expect(field).to_have_attribute("aria-invalid", "true")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.goto(live.adapter.at)
+        await expect(me.locator("#log > li")).to_have_count(5)  # none of it stands in the chat
         await me.goto(f"{live.adapter.at}/window")
         await me.get_by_role("button", name="Export as Markdown").click()
         await expect(me.locator("#log .reply .file").last).to_contain_text(".md")

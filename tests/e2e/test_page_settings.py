@@ -95,7 +95,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await me.locator("#telegram .worded summary").click()
         await me.locator("#telegram .worded input[type=text]").fill(code[1])
         await me.keyboard.press("Enter")
-        await expect(me.locator("#log")).to_contain_text("I let telegram:")
+        await expect(me.get_by_role("status").filter(has_text="I let telegram:")).to_be_visible()
         telegram.people.say(chat, anna, "hello again")
         await telegram.until(lambda: telegram.shown(chat)[-1].text == "echo: hello again")
         assert "It serves Telegram and the page" in terminal.text

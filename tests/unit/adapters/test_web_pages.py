@@ -119,7 +119,7 @@ def test_what_fills_the_window_stands_there_with_the_commands_that_change_it() -
     whole = full_window("person")
     for said in ("be brief", "likes tea", "call Bo", "the gate code", "9 → 3 messages, ~900 → ~300 tokens (auto)"):
         assert said in whole
-    commands = set(re.findall(r'name="text" value="([^"]*)"', whole))
+    commands = set(re.findall(r'name="(?:text|command)" value="([^"]*)"', whole))
     assert commands >= {"/unpin be brief", "/memory correct 3", "/memory forget 3", "/reminders change 2"}
     assert commands >= {"/reminders cancel 2", "/compress undo", "/pin the gate code", "/compress", "/title"}
     assert not re.search("None|Nothing|is empty", whole)
