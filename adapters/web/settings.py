@@ -1,5 +1,5 @@
-"""The settings, for admins: a model first, then platforms, then people, then every section as it describes itself.
-Every form works without the script, and no secret ever stands in it."""
+"""The settings, for admins: a model first, then the search of the web, platforms and people, then every section as it
+describes itself. Every form works without the script, and no secret ever stands in it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.log import moment
-from adapters.web.markup import Child, Html, el, folded, hidden, section, submit
+from adapters.web.markup import Child, Html, el, folded, hidden, link, section, submit
 from adapters.web.pages import Frame, worded
 from adapters.web.platform import NAME
-from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
+from gateway.domain.views import (
+    Blank,
+    Chosen,
+    Part,
+    PlatformBlank,
+    ProviderBlank,
+    Saved,
+    SearchBlank,
+    Settings,
+    SettingUp,
+    Tried,
+)
 from gateway.runtime.patterns import table
 
 _PEOPLE: Final = f"adapters.{NAME}.people"
@@ -77,6 +88,12 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
         saved = await desk.save_model(chosen, key, owner=owner)
         next_ = el("p", el("a", "Say something to it", href="/#end")) if saved.files else None
         return Done(where=where, told=[_saved(saved), next_], chosen=chosen)
+    if where == "search":
+        chosen = Chosen(provider=fields.get("provider", ""), name="", address=fields.get("address", "").strip())
+        key = fields.get("key", "").strip()
+        if verb == "try":
+            return Done(where=where, told=_tried([await desk.try_search(chosen, key, owner=owner)]), chosen=chosen)
+        return Done(where=where, told=_saved(await desk.save_search(chosen, key, owner=owner)), chosen=chosen)
     if where == "again":
         saved = await desk.start_again()
         back = el("p", _AGAIN, el("a", "load it", href="/settings"), ".", class_="well back", role="status")
@@ -131,8 +148,9 @@ async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, n
 def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms: Mapping[str, Any]) -> Child:
     """The page. `provider`: the one whose model is being chosen; "": the present one's. `platforms`: those that are
     served, as /statusz has them."""
-    chosen, csrf = last.chosen or settings.model, frame.csrf
-    named = provider or (chosen.provider if chosen.name or last.chosen else "")
+    tried = last.chosen if last.where == "model" else None
+    chosen, csrf = tried or settings.model, frame.csrf
+    named = provider or (chosen.provider if chosen.name or tried else "")
     at = next((each for each in settings.providers if each.name == named), None)
     found = [
         _platform(each, frame, last, platforms.get(each.name), again=settings.again) for each in settings.platforms
@@ -150,6 +168,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         if frame.embedded
         else None,
         section("Model", _providers(settings, at), _model(at, chosen, csrf, last) if at else None, id="model"),
+        section("Web search", _search(settings, csrf, last), id="search"),
         section("Platforms", found, id="platforms"),
         section(
             "People and spending",
@@ -337,6 +356,46 @@ def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
     return [told, _form("model", csrf, fields, [_button("Test", "try"), _button("Save")])]
 
 
+def _search(settings: Settings, csrf: str, last: Done) -> Child:
+    """Which search finds pages of the web; none does until somebody chooses one."""
+    mine = last.where == "search"
+    chosen = (last.chosen if mine else None) or settings.search
+    options = [
+        el("option", "Off", value="", selected=not chosen.provider),
+        [
+            el("option", f"{each.title} ({_needs(each)})", value=each.name, selected=each.name == chosen.provider)
+            for each in settings.searches
+        ],
+    ]
+    own = [each for each in settings.searches if each.own]
+    keyed = [each for each in settings.searches if each.key.name]
+    where = [
+        [" · ", el("a", each.title, href=each.keys_at, rel="noopener noreferrer", target="_blank")]
+        for each in keyed
+        if each.keys_at
+    ]
+    names = " or ".join(each.title for each in keyed)
+    fields = [
+        el("label", "Search with", el("select", options, name="provider")),
+        _secret(
+            "key",
+            [f"Key, only for {names}", el("small", " Get one", where)],
+            is_set=any(each.key.is_set for each in keyed),
+        ),
+        _text("address", f"Address, only for {own[0].title}", chosen.address, hint=own[0].example) if own else None,
+    ]
+    return [
+        el("p", "The words of a search go to the provider that you choose. So the search is off until you choose one."),
+        last.told if mine else None,
+        _form("search", csrf, fields, [_button("Test", "try"), _button("Save")]),
+        el("p", _to("More settings of the search", "tools.search")),
+    ]
+
+
+def _needs(search: SearchBlank) -> str:
+    return "your own server" if search.own else "with a key" if search.key.name else "no key"
+
+
 def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
         hidden(**{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}),
@@ -449,7 +508,10 @@ def _secret(name: str, label: Child, *, is_set: bool, shown: str = "") -> Html:
 
 def _tried(found: Sequence[Tried]) -> Child:
     return [
-        el("p", each.told, class_="well" if each.ok else "reason", role="status" if each.ok else "alert")
+        [
+            el("p", each.told, class_="well" if each.ok else "reason", role="status" if each.ok else "alert"),
+            el("ul", [el("li", link(at, title)) for title, at in each.found]) if each.found else None,
+        ]
         for each in found
     ]
 

@@ -15,12 +15,16 @@ from socket import AF_INET, AF_INET6, create_server
 from typing import Any, Final
 
 from msgspec import Struct, field
+from pydantic import ValidationError
 
+from gateway.agent.search.plugin import EXAMPLE, SearchPlugin, Wanted, opened, searches
+from gateway.agent.search.results import link, plain
+from gateway.agent.tools.web_fetch import WebSearchSettings
 from gateway.app.config import set_up
 from gateway.app.config.loading import load_with_origins
 from gateway.app.config.models import Config
 from gateway.app.config.setup import FILE
-from gateway.app.config.source import read_file
+from gateway.app.config.source import KeyPath, read_file
 from gateway.app.models import models_alone
 from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader, differences
@@ -32,13 +36,17 @@ from gateway.cli.models import asked_of, offered_by
 from gateway.cli.settings import REMOVED, put
 from gateway.domain.adapter import CanBeProbed
 from gateway.domain.keys import Key
-from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, Tried
+from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, SearchBlank, Settings, Tried
 from gateway.people.keys import Keys, line_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ConfigError, GatewayError, UserError
 from gateway.runtime.redaction import Redactor
 from gateway.store.port import Documents
 
+_SEARCH: Final = ("tools", "search")
+_TRIED_WITH: Final = "weather"
+_SHOWN: Final = 3  # pages that a test shows
+_LONGEST_TITLE: Final = 80  # characters
 _WORDS: Final = {
     "access.allow": "Who may talk, several with commas",
     "access.admins": "Who may also change settings and let people in",
@@ -87,6 +95,20 @@ class Desk(Struct, kw_only=True):
             + [
                 ProviderBlank(name=each.name, title=each.only_model, key=Blank(name="", label=""), own=None)
                 for each in embedded
+            ],
+            search=Chosen(
+                provider=config.tools.search.provider or "", name="", address=now.text((*_SEARCH, "base_url"))
+            ),
+            searches=[
+                SearchBlank(
+                    name=each.name,
+                    title=each.title,
+                    key=Blank(name=each.key, label="Key", is_set=bool(known.get(each.key))),
+                    keys_at=each.keys_at,
+                    own=each.own,
+                    example=EXAMPLE if each.own else "",
+                )
+                for each in searches().values()
             ],
             platforms=[
                 PlatformBlank(
@@ -194,6 +216,67 @@ class Desk(Struct, kw_only=True):
         kept = {**os.environ, **now.setup.variables(os.environ), **self._tried}.get(variable)
         if kept or (is_same and model.api_key is not None):
             raise UserError(ELSEWHERE.format(key="model.base_url"))
+
+    async def try_search(self, chosen: Chosen, key: str, *, owner: bool) -> Tried:
+        redact = Redactor([*self._tried.values(), key] if key else [*self._tried.values()])
+        try:
+            if (plugin := searches().get(chosen.provider)) is None:
+                return Tried(ok=False, told="Choose a search first.")
+            now = await self._present()
+            if not owner and not key:
+                self._refuse_search_elsewhere(now, chosen, plugin)
+            known = {**os.environ, **now.setup.variables(os.environ), **self._tried}
+            kept = now.setup.config.tools.search.api_key if self._is_present(now, chosen) else None
+            secret = key or known.get(plugin.key) or (kept.get_secret_value() if kept else "")
+            settings = WebSearchSettings.model_validate(
+                {"provider": plugin.name}
+                | ({"base_url": chosen.address} if chosen.address and plugin.own else {})
+                | ({"api_key": secret} if secret else {})
+            )
+            redact = Redactor([*self._tried.values(), secret] if secret else [*self._tried.values()])
+            _, search = opened(settings, SystemClock())
+            hits = await search.find(Wanted(query=_TRIED_WITH, most=_SHOWN))
+        except ValidationError as error:
+            return Tried(ok=False, told=redact("; ".join(each["msg"] for each in error.errors())))
+        except GatewayError as error:
+            return Tried(ok=False, told=redact(_sentence(error)))
+        if key and plugin.key:
+            self._tried[plugin.key] = key
+        found = [(plain(each.title, _LONGEST_TITLE), link(each.address)) for each in hits[:_SHOWN]]
+        return Tried(ok=True, told=f"{plugin.title} finds pages for “{_TRIED_WITH}”:", found=found)
+
+    async def save_search(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
+        plugin = searches().get(chosen.provider)
+        if plugin is None and chosen.provider:
+            return Saved(problems=("There is no such search.",))
+        variable = plugin.key if plugin else ""
+        secret = key or self._tried.get(variable, "")
+        address = chosen.address if plugin and plugin.own else ""
+
+        def wanted(now: Present) -> SetupChanges:
+            if plugin is not None and not owner and not key:
+                self._refuse_search_elsewhere(now, chosen, plugin)
+            same = now.setup.config.tools.search.provider == chosen.provider
+            said = {
+                "provider": chosen.provider,
+                "base_url": address if not same or plugin is None or plugin.own else None,
+            }
+            said |= {} if same or plugin is None else {"api_key": ""}  # another's key must not go there
+            given: dict[KeyPath, str] = {(*_SEARCH, name): each for name, each in said.items() if each is not None}
+            return SetupChanges(settings=now.changed(given), secrets={variable: secret} if secret and variable else {})
+
+        return await self._save(wanted, widens=True, owner=owner)
+
+    def _refuse_search_elsewhere(self, now: Present, chosen: Chosen, plugin: SearchPlugin) -> None:
+        """The same of a search."""
+        kept = now.setup.config.tools.search.api_key is not None
+        if plugin.own and kept and chosen.address and not self._is_present(now, chosen):
+            raise UserError(ELSEWHERE.format(key="tools.search.base_url"))
+
+    def _is_present(self, now: Present, chosen: Chosen) -> bool:
+        """Whether a search is the one that is set up, at its address."""
+        same = now.setup.config.tools.search.provider == chosen.provider
+        return same and chosen.address == now.text((*_SEARCH, "base_url"))
 
     async def part(self, at: str, name: str) -> Part | None:
         return (await self._present()).filled(tuple(at.split(".")) if at else (), name)

@@ -229,7 +229,7 @@ def _watch(draft: SetupChanges, config: Config) -> None:
 
 def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
     present, named = config.tools.search, ", ".join(searches())
-    talk.tell(f"Legato can search the web with {named}. ddgs needs no key and no server.")
+    talk.tell(f"Legato can search the web with {named}. ddgs asks DuckDuckGo and others, and needs no key.")
     name = _chosen(
         talk,
         "Search engine for the web (- for none)",
@@ -248,7 +248,7 @@ def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict
     if section.items() - present.model_dump().items():
         draft.settings["tools.search"] = section
     if name == "ddgs" and find_spec(name) is None:
-        talk.tell("The search is not installed yet: pip install 'legato[search]'")
+        talk.tell("The search is not installed here yet: pip install ddgs")
 
 
 def _search_named(name: str) -> str:

@@ -488,8 +488,20 @@ class PlatformBlank(Struct, frozen=True, kw_only=True):
     guide: str
 
 
+class SearchBlank(Struct, frozen=True, kw_only=True):
+    """What there is to say for a search of the web. `own`: it is a server of one's own, with an address; `example`:
+    such as."""
+
+    name: str
+    title: str
+    key: Blank
+    keys_at: str = ""
+    own: bool = False
+    example: str = ""
+
+
 class Chosen(Struct, frozen=True, kw_only=True):
-    """A model at a provider. `address` "": the provider's own."""
+    """A model at a provider, or a search, which has no name. `address` "": the provider's own."""
 
     provider: str
     name: str
@@ -505,6 +517,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     secrets: str
     model: Chosen
     providers: Sequence[ProviderBlank]
+    search: Chosen
+    searches: Sequence[SearchBlank]
     platforms: Sequence[PlatformBlank]
     people: Sequence[Blank]
     parts: Sequence[Part]
@@ -515,11 +529,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Tried(Struct, frozen=True, kw_only=True):
-    """Whether something answers, in a sentence, and the models that a server `offered`."""
+    """Whether something answers, in a sentence, the models that a server `offered`, and the pages that a search
+    `found`, each with its title and its address."""
 
     ok: bool
     told: str
     offered: Sequence[str] = ()
+    found: Sequence[tuple[str, str]] = ()
 
 
 class Saved(Struct, frozen=True, kw_only=True):
@@ -546,6 +562,12 @@ class SettingUp(Protocol):
 
     async def save_model(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
         """Write a model and its key."""
+
+    async def try_search(self, chosen: Chosen, key: str, *, owner: bool) -> Tried:
+        """Have a search find something. The key ("": the one that is there) is kept until it is saved."""
+
+    async def save_search(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
+        """Write which search finds pages, and its key. `provider` "": none does."""
 
     async def part(self, at: str, name: str) -> Part | None:
         """A section with its fields, or one of several by name; None if there is none. Raises ConfigError."""

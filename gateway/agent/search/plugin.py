@@ -98,7 +98,7 @@ OWN: Final = (
         key="TAVILY_API_KEY",
         keys_at="https://app.tavily.com",
     ),
-    SearchPlugin(name="ddgs", title="ddgs", create=f"{_SERVERS}:ddgs"),
+    SearchPlugin(name="ddgs", title="DuckDuckGo and others", create=f"{_SERVERS}:ddgs"),
 )
 
 

@@ -51,7 +51,10 @@ _NO_PAGES: Final = (
     "{address} is not the address of {title} ({status}): the operator must correct tools.search.base_url."
 )
 
-_INSTALL: Final = "tools.search.provider: ddgs is a library that is not installed: pip install 'legato[search]'"
+_INSTALL: Final = (
+    "tools.search.provider: this search is not installed here. Run `pip install ddgs` where Legato is installed, and "
+    "restart Legato"
+)
 _NOTHING: Final = "No results found"  # ddgs raises that as it raises everything else
 _REFUSED_WITHOUT_KEY: Final = (
     "The search engines refused to answer or did not answer in time, as they often do to programs without a key: try "

@@ -45,7 +45,7 @@ class WebSearchSettings(Section):
 
         search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
         search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
-        search: {provider: ddgs}                        # needs no key, but pip install 'legato[search]'
+        search: {provider: ddgs}                        # DuckDuckGo and others, without a key
     """
 
     provider: Text | None = Field(None, description="searxng, brave, tavily, ddgs, or a plug-in's name; null: none")
