@@ -215,7 +215,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "I keep the list, however long we talk", "help", ""),
     ("chat", "What else can you do?", "I list the most useful commands", "help", "/help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers, which only follows a few simple rules. "
+EMBEDDED: Final = "For now, answers come from a small built-in model, which only follows a few simple rules. "
 IN_TERMINAL: Final = "To connect a real model, type this in a terminal: "
 
 
@@ -715,7 +715,7 @@ def search(query: str, found: Sequence[tuple[views.Word, str]]) -> Child:
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, submit("Search"), action="/search", role="search")
     if not found:
-        hint = "The search covers everything that you and the bot said here, compressed or not."
+        hint = "The search covers everything that you and the bot said here, even what was compressed into notes."
         return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
     pattern = words_of(query)
     items = [

@@ -159,7 +159,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else _waiting(settings, csrf),
         el(
             "p",
-            "For now, a small built-in model answers, which only follows a few simple rules. Connect a real model "
+            "For now, answers come from a small built-in model, which only follows a few simple rules. Connect a real model "
             "below, or ",
             el("a", "look around first", href="/"),
             ".",

@@ -49,8 +49,8 @@ _OF_TEXTS: Final[tuple[Verb, ...]] = ("send", "ask")
 _FROM_SHELL: Final = "a text came from a shell"
 NOT_SERVED: Final = "The platform {platform} is not switched on here. Enable it in `adapters`."
 NOBODY: Final = (
-    "The bot cannot write to {chat}, because nobody who may talk to the bot has written there yet. Write to the bot "
-    "in that chat first. If {chat} is a group, you can also name a person with `person`."
+    "The bot cannot write to {chat} yet, because it knows nobody there. First, someone with access to the bot must "
+    "write to it in that chat. If {chat} is a group, you can also name a person with `person`."
 )
 DROPPED: Final = "the operator dropped it"
 _ACCOUNT: Final = "orders"  # the notes that hold them

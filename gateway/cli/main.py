@@ -662,7 +662,10 @@ def backup(
 @app.command()
 def restore(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Restore this backup, or the copy that an upgrade kept.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Restore this backup, or the copy of the store that Legato made before an upgrade."
+        ),
     ],
     identity: IdentityOption = None,
     as_json: JsonOption = False,

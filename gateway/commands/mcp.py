@@ -26,8 +26,8 @@ _PROMPT: Final = (
 )
 _ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in to them."
 _ALONE: Final = (
-    "Send this command in a private chat with me, because everybody who sees the link could log in with their own "
-    "account."
+    "Send this command in a private chat with me. I answer with a link, and whoever else sees it could connect their "
+    "own account here."
 )
 _NONE: Final = "There are no MCP servers here yet. docs/mcp.md says how to add one."
 _HOW: Final = "/mcp login NAME logs in to a server, and /mcp logout NAME logs out."

@@ -64,7 +64,7 @@ KEPT: Final[dict[Lasts, str]] = {
     "always": "Approved. I will not ask you this again here. To withdraw your yes, send /approvals.",
 }
 WITHDRAWN: Final = "I no longer need the answer, so I did nothing."
-NOT_YOURS: Final = "I asked someone else this question, so I did nothing."
+NOT_YOURS: Final = "This question was for someone else, so your answer changed nothing."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."

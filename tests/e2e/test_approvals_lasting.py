@@ -40,7 +40,9 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         await live.tell("pay 50")
         first = await stage.adapter.question(1)
         assert labels(first) == ["Approve", "This session", "Always", "Deny"]
-        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("I asked someone else")
+        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith(
+            "This question was for someone else"
+        )
         told = (await stage.adapter.press(first, "Always")).told
         assert told.startswith("Approved. I will not ask you this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (

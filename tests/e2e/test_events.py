@@ -139,7 +139,7 @@ async def test_a_helper_of_such_a_turn_may_do_no_more(tmp_path: Path) -> None:
 async def test_where_nobody_may_talk_nothing_is_begun_and_a_full_lane_says_so(tmp_path: Path) -> None:
     adapter = Hearing(limits=Limits())
     async with running(tmp_path, adapter=adapter, model=FakeModel()) as live:
-        with pytest.raises(UserError, match="nobody who may talk"):
+        with pytest.raises(UserError, match="it knows nobody there"):
             await told(live, event("x"))
         with pytest.raises(UserError, match="not switched on here"):
             await told(live, event("x", to=ChatAddress(platform="other", chat="c")))

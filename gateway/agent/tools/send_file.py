@@ -32,8 +32,8 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", r
 
 
 class PictureSettings(ServerSettings):
-    """The tool make_image gets pictures from a server with OpenAI's /images/generations and
-    /images/edits.
+    """The tool make_image gets pictures from any server that has OpenAI's endpoints
+    /images/generations and /images/edits.
 
         pictures:
           {base_url: "https://api.openai.com/v1", model: gpt-image-1, api_key: "${OPENAI_API_KEY}"}
