@@ -65,6 +65,9 @@ _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
 WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
 _KINDS: Final = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
+# Parts of the settings, by what an error says that they mend.
+_MENDED: Final = {"people": re.compile(r"\bbudgets\."), "model": re.compile(r"\b(?:model|provider)\b", re.IGNORECASE)}
+_WAYS: Final = {"people": "Change the limit", "model": "Open the model’s settings"}
 _CALLS: Final = re.compile(r"(?:\A|\n\n)→ [^\n]+\Z")  # the names of tools below what was said before they ran
 _WHO: Final = {
     "reply": "Legato",
@@ -311,7 +314,7 @@ class Log(Struct, kw_only=True):
                 _WHO[kind],
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_=_row_of(row)) if buttons else None],
-                _versions(branch),
+                [_mends(row.text) if kind == "error" else None, _versions(branch)],
                 about=row.answers if row.kind == "reply" and not draft else None,
             ),
             made_of,
@@ -463,6 +466,12 @@ def _place(after: int, at: float, rank: int, id_: str, *, behind: bool = False) 
 def begins(text: str) -> str:
     """ANEW or BACK, if a command begins another conversation; "" if it does not."""
     return next((end for pattern, end in _BEGINS if pattern.match(text)), "")
+
+
+def _mends(text: str) -> Child:
+    """The way to the setting that ends an error; page.css shows it to those who may change settings."""
+    at = next((at for at, words in _MENDED.items() if words.search(text)), None)
+    return el("p", el("a", _WAYS[at], href=f"/settings#{at}"), class_="mends") if at else None
 
 
 def _plain(text: str) -> Html:

@@ -64,7 +64,13 @@ async def test_a_model_is_chosen_without_a_word_in_the_chat(
 
 async def test_stop_leaves_what_was_written_and_a_note(tmp_path: Path, chromium: Browser) -> None:
     gates = [Gate(), Gate(), Gate()]
-    script = in_turn(Say(first="one ", gate=gates[0]), Say(first="two ", gate=gates[1]), Say(text="three"))
+    script = in_turn(
+        Say(first="one ", gate=gates[0]),
+        Say(first="two ", gate=gates[1]),
+        Say(text="three"),
+        Say(text="never", gate=gates[2]),
+        Say(text="four"),
+    )
     stopped = "Stopped before the answer was finished."
     async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
         await say(me, "count")
@@ -88,6 +94,15 @@ async def test_stop_leaves_what_was_written_and_a_note(tmp_path: Path, chromium:
         await expect(me.locator("#log")).to_contain_text("three")
         await expect(me.locator("#working")).to_be_hidden()
         assert await shown(me) == ["count", "one", stopped, "again", "two", stopped, "and then", "three"]
+        await equals_reload(me)
+        retry = me.get_by_role("button", name="Try again")
+        await expect(retry).to_have_count(0)  # an answer that has begun goes on
+        await say(me, "and now")
+        await expect(me.locator("#working")).to_be_visible()
+        await me.click("#stop")
+        await retry.click()
+        await expect(me.locator("#log .reply").last).to_contain_text("four")
+        await expect(retry).to_have_count(0)
         await equals_reload(me)
 
 

@@ -51,7 +51,7 @@
   const offered = (name) => actions[name].cloneNode(true);
   function dress(root) {
     if (!actions.copy) return;
-    for (const error of root.querySelectorAll("article.error:not(.notice, :has(.retry))")) {
+    for (const error of root.querySelectorAll("article:is(.error:not(.notice), .stopped):not(:has(.retry))")) {
       error.append(Object.assign(offered("again"), { className: "retry", ariaLabel: "Try again", title: "Try again" }));
       error.lastChild.append("Try again");
     }
@@ -326,7 +326,7 @@
   const named = (said) => said.closest("li").dataset.event ?? (live ? said.closest("li").id.slice(2) : "");
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
-  const lastReply = () => [...log.querySelectorAll("article:is(.reply:not(.made), .error:not(.notice))")].at(-1);
+  const lastReply = () => [...log.querySelectorAll("article:is(.reply:not(.made), .error:not(.notice)), li:not(:has(> .reply:not(.made))) + li > .stopped")].at(-1);
   function above(reply) {
     let item = reply.closest("li");
     while (item && !item.querySelector(".said")) item = item.previousElementSibling;

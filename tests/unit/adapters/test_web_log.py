@@ -165,6 +165,19 @@ async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
     assert "Your &lt;b&gt;bank" in html
 
 
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("The provider refused the API key. Check model.api_key.", "/settings#model"),
+        ("This bot's daily limit of $1 is reached (budgets.daily_usd). This model costs more.", "/settings#people"),
+        ("There is no command /helo.", None),
+    ],
+)
+async def test_an_error_leads_to_the_setting_that_ends_it(text: str, way: str | None) -> None:
+    html = (await Log(aside=at_once).of_row(replace(answer("a1", NOON), kind="error", text=text))).html
+    assert re.findall(r'class="mends"><a href="([^"]*)"', html) == ([way] if way else [])
+
+
 @pytest.mark.parametrize(("failures", "told"), [([True], " · failed"), ([False], ""), ([False, True], " · 1 failed")])
 async def test_a_call_of_a_tool_that_failed_says_so(failures: list[bool], told: str) -> None:
     chat: Any = Chat(said("s1", NOON), shown=[])
