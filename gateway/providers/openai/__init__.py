@@ -38,7 +38,6 @@ PLUGIN = ProviderPlugin(
         key="OPENAI_API_KEY",
         keys_at="https://platform.openai.com/api-keys",
         example="gpt-5-mini",
-        note="for other OpenAI-compatible servers, set base_url",
     ),
     listed=listed,
     marks_cache=marks_cache,
