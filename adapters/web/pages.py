@@ -388,7 +388,7 @@ def _web(frame: Frame) -> Child:
     if not frame.web:
         return None
     ways = [
-        el("li", _command([el("span", label, el("small", told))], f"/web {way}"))
+        el("li", _command([el("span", label), " ", el("small", told)], f"/web {way}"))
         for way, (label, told) in _WEB_MEANS.items()
     ]
     summary = el("summary", f"{WEB[frame.web]} ▾", title="Whether I search the web in this chat")

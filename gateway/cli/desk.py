@@ -237,7 +237,9 @@ class Desk(Struct, kw_only=True):
             _, search = opened(settings, SystemClock())
             hits = await search.find(Wanted(query=_TRIED_WITH, most=_SHOWN))
         except ValidationError as error:
-            return Tried(ok=False, told=redact("; ".join(each["msg"] for each in error.errors())))
+            return Tried(
+                ok=False, told=redact(f"The address {error.errors()[0]['msg'].removeprefix('Value error, ')}.")
+            )
         except GatewayError as error:
             return Tried(ok=False, told=redact(_sentence(error)))
         if key and plugin.key:
@@ -256,14 +258,14 @@ class Desk(Struct, kw_only=True):
         def wanted(now: Present) -> SetupChanges:
             if plugin is not None and not owner and not key:
                 self._refuse_search_elsewhere(now, chosen, plugin)
-            same = now.setup.config.tools.search.provider == chosen.provider
-            said = {
-                "provider": chosen.provider,
-                "base_url": address if not same or plugin is None or plugin.own else None,
-            }
-            said |= {} if same or plugin is None else {"api_key": ""}  # another's key must not go there
-            given: dict[KeyPath, str] = {(*_SEARCH, name): each for name, each in said.items() if each is not None}
-            return SetupChanges(settings=now.changed(given), secrets={variable: secret} if secret and variable else {})
+            same, key_at = now.setup.config.tools.search.provider == chosen.provider, (*_SEARCH, "api_key")
+            given: dict[KeyPath, str] = {(*_SEARCH, "provider"): chosen.provider}
+            if not same or (plugin and plugin.own):
+                given[*_SEARCH, "base_url"] = address
+            settings = now.changed(given)
+            if not same and isinstance(now.held(key_at), str):  # another's key must not go there
+                settings[key_at] = REMOVED
+            return SetupChanges(settings=settings, secrets={variable: secret} if secret and variable else {})
 
         return await self._save(wanted, widens=True, owner=owner)
 

@@ -17,9 +17,11 @@ from gateway.app.gateway import Gateway
 from gateway.app.reload import Reloader
 from gateway.cli.desk import Desk
 from tests.emulators.llm import LlmServer
+from tests.emulators.search import SearchServer
 from tests.emulators.telegram import TelegramServer
-from tests.support.browser import say, tab
+from tests.support.browser import person, say, tab
 from tests.support.console_terminal import chatting
+from tests.support.gateway import FakeModel, Say, in_turn
 from tests.support.page import Visitor, page
 from tests.support.waiting import eventually
 
@@ -117,17 +119,59 @@ async def test_settings_are_an_admins_and_a_form_of_the_page(tmp_path: Path) -> 
         assert answer.status == 404
 
 
+def now() -> Config:
+    return set_up(None, os.environ).config
+
+
+def desk(gateway: Gateway) -> Desk:
+    take_up = gateway.settings.take_up
+    reloader = Reloader(config=now(), read=now, reconfigure=take_up, relog=lambda _: None)
+    return Desk(path=None, reloader=reloader, store=gateway.store)
+
+
+async def test_a_search_is_set_up_and_switched_in_the_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chromium: Browser
+) -> None:
+    monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
+    model = FakeModel(in_turn(Say(text="no"), Say(calls=[("web_search", '{"query": "rye"}')]), Say(text="A week [1].")))
+    async with (
+        SearchServer("searxng") as server,
+        page(tmp_path, desk=desk, model=model) as live,
+        person(chromium, live) as me,
+    ):
+        await expect(me.locator("#web")).to_have_count(0)
+        await me.goto(f"{live.adapter.at}/settings")
+        card = me.locator("#search")
+        await card.get_by_label("Search with").select_option("searxng")
+        await card.get_by_label("Address").fill(server.url)
+        await card.get_by_role("button", name="Test").click()
+        await expect(card.locator("li a")).to_have_text(["Sourdough & rye", "How ovens work"])
+        await card.get_by_role("button", name="Save").click()
+        await expect(card).to_contain_text("apply from now on")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.goto(f"{live.adapter.at}/")
+        switch = me.locator("#web summary")
+        await expect(switch).to_have_text("Web search: when useful ▾")
+        await switch.click()
+        await me.get_by_role("button", name="Off").click()
+        await expect(switch).to_have_text("Web search: off ▾")
+        await say(me, "How is rye made?")
+        await expect(me.locator(".reply .body")).to_have_text("no")
+        assert "web_search" not in str(model.requests[-1].tools)
+        await switch.click()
+        await me.get_by_role("button", name="On Look").click()
+        await expect(switch).to_have_text("Web search: on ▾")
+        await say(me, "And now?")
+        await expect(me.locator(".sources")).to_contain_text("Sourdough & rye")
+        await expect(me.locator(".deeds summary")).to_have_text("Searched the web for “rye”")
+        await expect(me.locator("#log")).not_to_contain_text("From now on")
+        await me.reload()
+        await expect(switch).to_have_text("Web search: on ▾")
+        assert not (await Axe().run(me)).response["violations"]
+
+
 async def test_one_form_lets_a_person_in_who_writes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
-
-    def now() -> Config:
-        return set_up(None, os.environ).config
-
-    def desk(gateway: Gateway) -> Desk:
-        take_up = gateway.settings.take_up
-        reloader = Reloader(config=now(), read=now, reconfigure=take_up, relog=lambda _: None)
-        return Desk(path=None, reloader=reloader, store=gateway.store)
-
     async with page(tmp_path, desk=desk) as live, ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
         form = {"where": "part", "at": "adapters.web.people", "name": "bob", "set password": "a password of Bob"}
         await live.me.post("/settings", {**form, "writes": "true"})

@@ -17,6 +17,7 @@ from gateway.domain.views import Chosen, Saved, Settings
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.llm import LlmServer
+from tests.emulators.search import SearchServer
 
 HIDDEN = "hunter2-of-the-owner"
 
@@ -55,6 +56,38 @@ adapters: {{matrix: {{user: "@${{PASSWORD}}:example.org"}}}}
 
 def shown(seen: Settings) -> str:
     return repr(seen)
+
+
+async def test_a_search_is_tried_and_written(tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BRAVE_API_KEY", raising=False)
+    file, brave = tmp_path / "config.yaml", Chosen(provider="brave", name="")
+
+    async with SearchServer("searxng") as server:
+        own = Chosen(provider="searxng", name="", address=server.url)
+        tried = await desk.try_search(own, "", owner=False)
+        assert (tried.ok, tried.told) == (True, "SearXNG finds pages for “weather”:")
+        assert tried.found[0] == ("Sourdough & rye", "https://bread.example/rye")
+        assert (await desk.save_search(own, "", owner=True)).files == (str(file),)
+        assert server.url in file.read_text()
+        (tmp_path / ".env").write_text("MINE=sk-mine\n")
+        file.write_text(f"tools: {{search: {{provider: searxng, base_url: '{server.url}', api_key: '${{MINE}}'}}}}\n")
+        elsewhere = Chosen(provider="searxng", name="", address="http://127.0.0.1:9")
+        assert "to another address" in (await desk.try_search(elsewhere, "", owner=False)).told
+        assert "to another address" in (await desk.save_search(elsewhere, "", owner=False)).problems[0]
+    assert "BRAVE_API_KEY" in (await desk.try_search(brave, "", owner=True)).told, "it says where its key goes"
+    assert "BRAVE_API_KEY" in (await desk.save_search(brave, "", owner=True)).problems[0]
+    assert not (await desk.save_search(brave, "sk-of-brave-0123456789", owner=True)).problems
+    assert "BRAVE_API_KEY=sk-of-brave-0123456789" in (tmp_path / ".env").read_text()
+    assert "MINE" not in file.read_text(), "another's key goes nowhere else"
+    for _ in range(2):  # there and back
+        assert not (await desk.save_search(Chosen(provider="ddgs", name=""), "", owner=True)).problems
+        assert (await desk.seen()).search.provider == "ddgs"
+        assert not (await desk.save_search(brave, "", owner=True)).problems
+    assert not (await desk.save_search(Chosen(provider="", name=""), "", owner=True)).problems
+    assert set_up(None, os.environ).config.tools.search.provider is None
+    assert "no such search" in (await desk.save_search(Chosen(provider="x", name=""), "", owner=True)).problems[0]
+    odd = await desk.try_search(Chosen(provider="searxng", name="", address="x y"), "", owner=True)
+    assert odd.told == "The address must be an address that begins with http:// or https://."
 
 
 async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path, desk: Desk) -> None:

@@ -10,7 +10,7 @@ import pytest
 from adapters.web.markup import joined
 from adapters.web.pages import Frame
 from adapters.web.settings import Done, done, keys_page, page, part_page, title_of
-from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, Tried
+from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, SearchBlank, Settings, Tried
 from gateway.runtime.structs import replace
 
 SAVED = Saved(files=("config.yaml",), now=("a", "b"), later=("c",))
@@ -24,6 +24,8 @@ SETTINGS = Settings(
     secrets=".env",
     model=Chosen(provider="own", name="m"),
     providers=[CLOUD, OWN, NONE],
+    search=Chosen(provider="", name=""),
+    searches=[SearchBlank(name="free", title="Free", key=Blank(name="", label=""))],
     platforms=[CHAT],
     people=[
         Blank(name="access.allow", label="Who", value="web:bob, chat:1"),
@@ -58,6 +60,7 @@ class Desk:
         answers = {
             "try_model": Tried(ok=True, told="It answers.", offered=("big", "small")),
             "try_platform": [Tried(ok=False, told="It refuses.")],
+            "try_search": Tried(ok=True, told="It finds:", found=(("Rye", "https://bread.example/rye"),)),
             "add_key": (self.made, "sk-1"),
             "remove_key": self.made,
             "seen": SETTINGS,
@@ -89,6 +92,12 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
             "Saved. These settings apply from now on: a, b. These settings apply from the next start: c. Say some",
         ),
         (MODEL | {"name": " "}, [], "Choose a model first."),
+        (
+            {"where": "search", "provider": "free", "key": " k ", "address": " http://x ", "verb": "try"},
+            [("try_search", Chosen(provider="free", name="", address="http://x"), "k", True)],
+            "It finds: Rye",
+        ),
+        ({"where": "search"}, [("save_search", Chosen(provider="", name=""), "", True)], "Saved."),
         ({"where": "again"}, [("start_again",)], "Legato is restarting"),
         ({"where": "chat", "verb": "try"}, [("try_platform", "chat")], "It refuses."),
         (
@@ -250,12 +259,12 @@ def test_a_platform_that_is_off_has_its_guide_and_one_button() -> None:
     ],
 )
 def test_the_form_of_a_model_is_its_providers(provider: str, there: list[str], away: list[str]) -> None:
-    section = joined(whole(provider=provider)).partition("<h2>Platforms")[0]
+    section = joined(whole(provider=provider)).partition("<h2>Web search")[0]
     assert [each for each in there if each not in section] == []
     assert [each for each in away if each in section] == []
 
 
-@pytest.mark.parametrize("where", ["model", "chat", "people", "again"])
+@pytest.mark.parametrize("where", ["model", "search", "chat", "people", "again"])
 def test_what_came_of_a_form_stands_once_and_with_it(where: str) -> None:
     there = joined(whole(last=Done(where=where, told="It was so.")))
     assert there.count("It was so.") == 1
