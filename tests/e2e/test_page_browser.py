@@ -341,6 +341,8 @@ async def test_a_conversation_is_dragged_into_a_project_and_out_of_it(tmp_path: 
         await expect(days).to_have_text(["Pinned"])
         await me.goto(f"{live.adapter.at}/skills")
         await me.locator(".sessions a", has_text="apples").drag_to(fruit)
+        await expect(me.locator(".sessions .day")).to_have_count(0)
+        await fruit.click()
         await expect(days).to_have_count(0)
         await pears.drag_to(me.locator("main"))  # nowhere
         await expect(within).to_have_count(3)
@@ -417,7 +419,7 @@ async def test_light_and_dark_are_chosen_and_kept(tmp_path: Path, chromium: Brow
 
 async def more(me: Any, title: str) -> None:
     """Open the menu of a conversation."""
-    await me.locator(".sessions li", has_text=title).hover()
+    await me.locator(".sessions [data-at]", has_text=title).hover()
     await me.get_by_label(f"More about {title}").click()
 
 
@@ -755,7 +757,7 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log .said").first).to_be_visible()
         await me.goto(live.adapter.at)
         await say(me, "something else entirely")
-        await expect(me.locator(".sessions li")).to_have_count(3)
+        await expect(me.locator(".sessions [data-at]")).to_have_count(2)
         await expect(me.locator("#log")).to_contain_text("echo: something else entirely")
         (other,) = [each.id for each in await live.adapter.views.sessions(source_of("owner")) if not each.present]
         await live.me.post("/session", {"order": f"rename {other}", f"title {other}": "Vienna by train"})

@@ -41,7 +41,7 @@ def held(gate: Gate) -> Script:
 
 def line(me: Page, title: str, mark: str = "") -> object:
     """A chat in the list, with a mark."""
-    within = me.locator(".sessions li:not(.day)", has_text=title)
+    within = me.locator(".sessions [data-at]", has_text=title)
     return within.locator(f".mark.{mark}") if mark else within
 
 
@@ -415,8 +415,8 @@ async def test_what_could_not_be_sent_goes_to_its_own_chat(tmp_path: Path, chrom
 
 async def more(me: Page, title: str) -> None:
     """Open the menu of a chat."""
-    await me.locator(".sessions li", has_text=title).hover()
-    await me.locator(".sessions li", has_text=title).locator("summary").click()
+    await me.locator(".sessions [data-at]", has_text=title).hover()
+    await me.locator(".sessions [data-at]", has_text=title).locator("summary").click()
 
 
 async def sessions(live: LivePage) -> list[str]:

@@ -97,7 +97,7 @@ async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_
         for words in ("about apples", "/new", "about <b>pears", "/new", "about plums"):
             await live.me.say(words)
             await live.me.until("fresh session" if words == "/new" else f"echo: {escape(words)}")
-        await expect(me.locator(".sessions li:not(.day)")).to_have_count(3)
+        await expect(me.locator(".sessions [data-at]")).to_have_count(3)
         await expect(me.locator("#before")).to_be_empty()
         for answer in ("Cancel", "Delete"):
             await more(me, "about apples")
@@ -106,13 +106,13 @@ async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_
             assert not (await Axe().run(me)).response["violations"]
             await me.get_by_role("dialog").get_by_role("button", name=answer).click()
         await expect(me.locator("#toast")).to_have_text("Deleted")
-        await expect(me.locator(".sessions li:not(.day)")).to_have_count(2)
+        await expect(me.locator(".sessions [data-at]")).to_have_count(2)
         await other.goto(live.adapter.at)
         await more(other, "pears")
         await other.get_by_role("button", name="Delete").click()
         await expect(other.locator("main")).to_contain_text("Delete “about <b>pears”? This cannot be undone.")
         await other.get_by_role("button", name="Delete").click()
-        await expect(me.locator(".sessions li:not(.day)")).to_have_count(1)
+        await expect(me.locator(".sessions [data-at]")).to_have_count(1)
         for _ in range(2):  # the present one is there, also after a reload
             await expect(me.locator("main")).to_contain_text("echo: about plums")
             await me.reload()
@@ -123,5 +123,5 @@ async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_
 
 async def more(me: Page, title: str) -> None:
     """Open the menu of a conversation."""
-    await me.locator(".sessions li", has_text=title).hover()
-    await me.locator(".sessions li", has_text=title).locator("summary").click()
+    await me.locator(".sessions [data-at]", has_text=title).hover()
+    await me.locator(".sessions [data-at]", has_text=title).locator("summary").click()

@@ -120,7 +120,7 @@
     const words = event.target.value.trim().toLowerCase();
     const lines = [...document.querySelectorAll(".sessions li")], has = (each) => each.querySelector("a").textContent.toLowerCase().includes(words);
     for (const each of lines) each.hidden = words && ![each, ...each.querySelectorAll("li")].some((one) => one.dataset.at && has(one));
-    if (words) for (const each of document.querySelectorAll(".project details")) each.open = true;
+    if (words) for (const each of document.querySelectorAll(".project > details")) each.open = true;
     $("no-title").hidden = !words || lines.some((each) => !each.hidden);
   });
 

@@ -440,7 +440,7 @@
     });
     on("work", work);
     on("side", function side(html) {
-      const menu = $("side").querySelector(".menus[open]"), projects = $("side").querySelectorAll(".project details");
+      const menu = $("side").querySelector(".menus[open]"), projects = $("side").querySelectorAll(".project > details");
       if (menu) return menu.addEventListener("toggle", () => side(html), { once: true });
       $("side").innerHTML = html;
       for (const each of projects) if ($(each.id)) $(each.id).open = each.open;
