@@ -8,11 +8,12 @@ fill the window.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from gateway.agent.prompt import pinned
 from gateway.commands.base import CommandContext, command
+from gateway.context.standing import holding
 from gateway.domain.chat import is_shared, speaker
 from gateway.domain.place import names
 from gateway.domain.rule import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins, states_rule
@@ -25,6 +26,10 @@ _NONE: Final = (
     "No rules are pinned here. With /pin <rule>, I follow a rule in every answer, for example: /pin always use metres"
 )
 _WHICH: Final = "Give the number of the pin to remove, for example: /unpin 2"
+STILL_SAID: Final = (
+    "You also said this rule in our conversation, where it still holds: “{rule}” To end it, send: "
+    "Forget the rule: {rule}"
+)
 # People number a list; nobody means a number of ten digits, and Python refuses to read thousands.
 _NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
 _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
@@ -104,7 +109,15 @@ async def _remove(ctx: CommandContext, which: str) -> str:
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=left, set_by=ctx.item.id))
     gone = f"I removed pin {', '.join(map(str, numbers))}." if numbers else "I removed all pins."
-    return f"{gone} These pins are left:\n{_listed(ctx, left)}" if left else f"{gone} No rules are pinned now."
+    shown = f"{gone} These pins are left:\n{_listed(ctx, left)}" if left else f"{gone} No rules are pinned now."
+    return "\n".join([shown, *await _still_said(ctx, {rule.text for rule in pins.rules if rule not in left})])
+
+
+async def _still_said(ctx: CommandContext, removed: Collection[str]) -> list[str]:
+    """How to end each of the removed rules that its author also said in the conversation, whose notes keep it."""
+    own = speaker(ctx.inbound.source) if is_shared(ctx.key, ctx.inbound.source) else ""
+    held = holding(await ctx.messages(await ctx.present()))
+    return [STILL_SAID.format(rule=each.text) for each in held if each.by == own and each.text in removed]
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:

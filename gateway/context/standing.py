@@ -27,6 +27,7 @@ SHARE: Final = 0.18  # of a summary's room: the most that they take
 HEADING: Final = section(INSTRUCTIONS, "").rstrip()
 _KEEP: Final = "Sentences of the people here that hold for good, word for word; keep to each."
 _KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is bound."
+_STOPS: Final = ".!。！ "
 _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 
@@ -57,7 +58,8 @@ def carried(
     held: list[Instruction] = []
     for said in (*before, *_said_in(middle)):
         left = _after(held, said)
-        allows = len(left) < len(held) and permits(said.text)
+        gone = [each for each in held if each not in left]
+        allows = bool(gone) and (permits(said.text) or _repeats(said.text, gone))
         held = left
         if not allows and (stands(said.text) or not withdraws(said.text)):
             held.append(said)
@@ -66,12 +68,17 @@ def carried(
     return held[-MOST:]
 
 
+def holding(transcript: Sequence[Message]) -> list[Instruction]:
+    """Return the instructions that hold in a whole transcript, oldest first."""
+    before = [each for message in transcript if is_summary(message) for each in earlier(note_of(message))]
+    return carried(before, transcript)
+
+
 def ended(transcript: Sequence[Message], said: Message) -> list[Instruction]:
     """Return the instructions of a transcript that a message after it takes back."""
     if not any(withdraws(parted(sentence)[1]) for sentence in of(said)):
         return []
-    before = [each for message in transcript if is_summary(message) for each in earlier(note_of(message))]
-    held = carried(before, transcript)
+    held = holding(transcript)
     left = carried(held, (), [said])
     return [each for each in held if each not in left]
 
@@ -116,6 +123,11 @@ def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
     """Return the instructions that still hold once `said` has been said."""
     withdrawn = bool(held) and withdraws(said.text)
     return [each for each in held if each.by != said.by or not _ends(said.text, each.text, withdrawn=withdrawn)]
+
+
+def _repeats(said: str, gone: Sequence[Instruction]) -> bool:
+    """Whether a sentence takes one of the rules that it ended back in that rule's words: "forget the rule: …"."""
+    return withdraws(said) and any(each.text.rstrip(_STOPS) in said for each in gone if each.text != said)
 
 
 def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gateway.app.config.models import ToolSettings
+from gateway.commands.pins import STILL_SAID
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import text_of
+from gateway.domain.message import is_summary, text_of
 from gateway.domain.rule import LONGEST_PIN, Pins
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
@@ -384,3 +385,27 @@ async def test_a_pinned_rule_that_is_taken_back_in_passing_stays_and_the_person_
         assert live.adapter.shown("c", "notice")[-1] == RULE_PINNED.format(rule=rule, number=1)
         await live.ask("/unpin 1")
         assert await rules(live) == []
+
+
+async def test_a_rule_that_was_said_is_unpinned_and_ends_by_the_words_that_unpin_names(tmp_path: Path) -> None:
+    rule = "Never use emojis."
+
+    async def noted() -> bool:
+        """Whether the notes on the conversation hold the rule after another compaction."""
+        for number in range(9):
+            await live.ask(f"{number}: {'much of the harbour and its ships ' * 60}")
+        await live.ask("/compress")
+        messages = await live.store.transcript(await live.tip())
+        return any(f"- {rule}" in text_of(each) for each in messages if is_summary(each))
+
+    async with running(tmp_path) as live:
+        assert not await noted()
+        await live.ask(rule)
+        assert await noted()
+        removed = await live.ask("/unpin 1")
+        assert removed == f"I removed pin 1. No rules are pinned now.\n{STILL_SAID.format(rule=rule)}"
+        await live.ask(removed.partition("send: ")[2])
+        assert live.adapter.shown("c", "notice")[-1] == RULE_ENDED.format(rule=rule)
+        assert not await noted()
+        await live.ask(f"/pin {rule}")
+        assert await live.ask("/unpin 1") == "I removed pin 1. No rules are pinned now."

@@ -34,6 +34,15 @@ def test_a_withdrawal_ends_its_rule() -> None:
     assert [(rule, said) for rule, said in ENDS if rule in left(rule, said)] == []
 
 
+def test_a_rule_ends_by_its_own_words() -> None:
+    quoting = [
+        (rule, form.format(rule)) for rule in DATA["rules"] for form in ("Forget the rule: {}", "Forget the rule “{}”")
+    ]
+    assert [(rule, said) for rule, said in quoting if left(rule, said)] == []
+    new = "From now on answer in lists and forget the rule about tables."
+    assert left("Never use tables.", new) == [new]
+
+
 def test_words_about_its_subject_end_no_rule() -> None:
     asides = [(rule, said) for rule, each in DATA["asides"].items() for said in each]
     assert [(rule, said) for rule, said in asides if rule not in left(rule, said)] == []
