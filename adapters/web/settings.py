@@ -3,9 +3,10 @@ describes itself. Every form works without the script, and no secret ever stands
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -61,12 +62,24 @@ _ONCE: Final = "Copy this key now. It is never shown again:"
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """The result of a form: where it is, and what is said there. `chosen`: what it held, without secrets."""
+    """The result of a form: where it is, and what is said there. `chosen`: what it held, without secrets. Of one that
+    was refused, `typed` are the fields, and `problems` say why."""
 
     where: str = ""
     told: Child = None
     chosen: Chosen | None = None
     offered: Sequence[str] = ()
+    typed: Mapping[str, str] = {}
+    problems: Sequence[str] = ()
+
+    def at(self, where: str) -> Done:
+        """The same, if it is the result of this form; else that of none."""
+        return self if where == self.where else Done()
+
+    def wrong(self, key: str) -> list[str]:
+        """What is wrong with the setting of this key."""
+        named = re.compile(rf"(?<![\w.]){re.escape(key)}(?!\w)")
+        return [each for each in self.problems if named.search(each)]
 
 
 async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Done:
@@ -116,7 +129,7 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
     told: Child = _saved(saved)
     if saved.files and verb == "save" and where not in ("part", "people"):
         told = [told, _tried(await desk.try_platform(where))]
-    return Done(where=where, told=told)
+    return Done(where=where, told=told, typed=typed if saved.problems else {}, problems=saved.problems)
 
 
 async def _with_words(desk: SettingUp, fields: Mapping[str, str], name: str, saved: Saved, *, owner: bool) -> Saved:
@@ -173,7 +186,12 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         section(
             "People and spending",
             last.told if last.where == "people" else None,
-            _form("people", csrf, [_asked(each, settings.example) for each in settings.people], _button("Save")),
+            _form(
+                "people",
+                csrf,
+                [_asked(each, last.at("people"), "", settings.example) for each in settings.people],
+                _button("Save"),
+            ),
             el("p", _to("Give someone a name and a password for this page", _PEOPLE)),
             id="people",
         ),
@@ -240,10 +258,10 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     """A section, with the form of its fields. Of one that holds several, a list of these and the form of one."""
     inner = [each for each in settings.parts if part.at and each.at.startswith(f"{part.at}.")]
     is_new = part.names is not None and not part.name
-    who = _text("name", "Name", "") if is_new else hidden(name=part.name)
+    who = _text("name", "Name", last.typed.get("name", "")) if is_new else hidden(name=part.name)
     verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
     writes = _writes(part.name, settings) if part.at == _PEOPLE else None
-    form = _form("part", csrf, [hidden(at=part.at), who, _folded(part), writes], verbs)
+    form = _form("part", csrf, [hidden(at=part.at), who, _folded(part, last), writes], verbs)
     names = [el("li", _to([icon("right"), name], part.at, name=name)) for name in part.names or ()]
     there = el("ul", names, class_="parts")
     return [
@@ -257,16 +275,18 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     ]
 
 
-def _folded(part: Part) -> Child:
+def _folded(part: Part, last: Done) -> Child:
     """The fields of a section; of a long one, those that few need, and that nobody changed, behind a line."""
+    at = ".".join(filter(None, (part.at, part.name or last.typed.get("name", "")))) + "."
     basic = _BASIC.get(part.at, [each.name for each in part.fields])
     rest = [
         each
         for each in part.fields
         if each.name not in basic and not each.is_set and each.value in ("", each.usual.strip('"'))
+        if not last.wrong(f"{at}{each.name}")
     ]
-    more = folded("More settings", [_asked(each) for each in rest], class_="all")
-    return [[_asked(each) for each in part.fields if each not in rest], more if rest else None]
+    more = folded("More settings", [_asked(each, last, at) for each in rest], class_="all")
+    return [[_asked(each, last, at) for each in part.fields if each not in rest], more if rest else None]
 
 
 def _writes(name: str, settings: Settings) -> Html:
@@ -400,7 +420,7 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
     fields = [
         hidden(**{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}),
         el("p", each.guide) if each.guide and not each.enabled else None,
-        [_asked(blank) for blank in each.fields],
+        [_asked(blank, last.at(each.name), f"adapters.{each.name}.") for blank in each.fields],
     ]
     verbs: list[Html] = [_button("Save and switch on" if not each.enabled else "Save")]
     if each.enabled:
@@ -456,35 +476,47 @@ def _button(label: str, verb: str = "save") -> Html:
 _SAYS_NOTHING: Final = "use it"  # beside "Switched on"
 
 
-def _asked(blank: Blank, example: str = "") -> Child:
-    """A field of a section, by its name, its key and what it means; and beside it what it holds now, so that only what
-    somebody changes is written."""
+def _asked(blank: Blank, last: Done, at: str, example: str = "") -> Child:
+    """A field of a section, by its name, its key (behind `at`) and what it means; and beside it what it holds now, so
+    that only what somebody changes is written. What was refused stands in it, with what is wrong."""
+    value = last.typed.get(f"{_SAID}{blank.name}", "") if last.typed else blank.value
+    wrong = last.wrong(f"{at}{blank.name}")
+    invalid = "true" if wrong else None
     usual = "" if blank.usual in ("null", "[]", "{}") else blank.usual
     hints = {"access": f"such as {example}" if example else "", "budgets": "no limit"}
     hint = hints.get(blank.name.partition(".")[0], usual)
-    said, more = blank.label, None
+    said, more = blank.label, cast(Child, None)
     if "." not in blank.name:
         said = _CALLED["labels"].get(blank.name) or _said(blank.name)
         more = None if blank.label == _SAYS_NOTHING else el("small", _coded(blank.label))
+    more = [more, [el("small", each, class_="reason") for each in wrong]]
     name = el("span", said, " ", el("code", blank.name), class_="named")
     if blank.kind == "secret":
         return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)
     was = hidden(**{f"{_SHOWN}{blank.name}": blank.value})
     if blank.kind == "flag":
-        tick = el("input", type="checkbox", name=f"{_SAID}{blank.name}", value="true", checked=blank.value == "true")
+        tick = el("input", type="checkbox", name=f"{_SAID}{blank.name}", value="true", checked=value == "true")
         return [was, el("label", tick, el("span", name, more), class_="tick")]
     if blank.kind == "choice":
-        options = [el("option", each or "–", value=each, selected=each == blank.value) for each in blank.choices]
-        field = el("select", options, name=f"{_SAID}{blank.name}")
+        options = [el("option", each or "–", value=each, selected=each == value) for each in blank.choices]
+        field = el("select", options, name=f"{_SAID}{blank.name}", aria_invalid=invalid)
     elif blank.kind == "long":
-        field = el("textarea", f"\n{blank.value}", name=f"{_SAID}{blank.name}", rows=4, spellcheck="false", dir="auto")
+        how: dict[str, str | int | None] = {"rows": 4, "spellcheck": "false", "dir": "auto", "aria_invalid": invalid}
+        field = el("textarea", f"\n{value}", name=f"{_SAID}{blank.name}", **how)
     else:
-        return [was, _text(f"{_SAID}{blank.name}", name, blank.value, hint=hint, more=more)]
+        return [was, _text(f"{_SAID}{blank.name}", name, value, hint=hint, more=more, invalid=invalid)]
     return [was, el("label", name, field, more)]
 
 
 def _text(
-    name: str, label: Child, value: str, *, offered: Sequence[str] = (), hint: str = "", more: Child = None
+    name: str,
+    label: Child,
+    value: str,
+    *,
+    offered: Sequence[str] = (),
+    hint: str = "",
+    more: Child = None,
+    invalid: str | None = None,
 ) -> Html:
     choices = el("datalist", [el("option", value=each) for each in offered], id=f"of-{name}") if offered else None
     field = el(
@@ -496,6 +528,7 @@ def _text(
         placeholder=hint or None,
         spellcheck="false",
         dir="auto",
+        aria_invalid=invalid,
     )
     return el("label", label, field, choices, more)
 

@@ -337,3 +337,18 @@ def test_only_the_owner_makes_keys(owner: bool, end: str) -> None:
 def test_a_hint_that_only_repeats_its_label_is_left_out(told: str, shown_times: int) -> None:
     part = Part(at="tools.web", about="", fields=[Blank(name="enabled", label=told, kind="flag")])
     assert joined(part_page(part, SETTINGS, "", Done())).count(told) == shown_times
+
+
+async def test_a_refused_value_stands_in_its_field_beside_what_is_wrong_with_it() -> None:
+    fields = (Blank(name="most", label="How many", value="3"), Blank(name="mostly", label="Where", value="here"))
+    part = Part(at="tools.web", about="", fields=fields)
+    said = {"where": "part", "at": "tools.web", "set most": "many", "was most": "3", "set mostly": "there"}
+    wrong = "config.yaml:3: tools.web.most must be a number"
+    last = await done(Desk(Saved(problems=(wrong,))), said, owner=True)  # type: ignore[arg-type]
+    html = joined(part_page(part, SETTINGS, "c", last))
+    assert re.findall(r'name="set (\w+)" value="(\w+)"[^>]*?( aria-invalid="true")?/>', html) == [
+        ("most", "many", ' aria-invalid="true"'),
+        ("mostly", "there", ""),
+    ]
+    assert f'<small class="reason">{wrong}</small>' in html
+    assert 'name="was most" value="3"' in html
