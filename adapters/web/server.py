@@ -543,7 +543,7 @@ class Server(Struct, kw_only=True):
         except ConfigError as error:
             return "Settings", [el("p", each, class_="reason", role="alert") for each in error.problems]
         served, provider = (await self.inside.report())["platforms"], asked.get("provider", "")[:_LONGEST_NAME]
-        return "Settings", settings.page(seen, frame, provider, last, served)
+        return "Settings", settings.page(seen, frame, provider, last, served, asked.get("find", "")[:_LONGEST_NAME])
 
     async def _chat(
         self,

@@ -56,6 +56,7 @@ _BASIC: Final = {  # of long sections what most people fill in; the rest is fold
     "adapters.api.hooks": ("secret", "chat", "do", "task"),
 }
 _LET_IN: Final = "Let someone in with their code"
+_LAST: Final = "Keeping it running"  # the group of all other sections
 _AGAIN: Final = "Legato is restarting. This page will be back in a few seconds: "
 _NOT_MADE: Final = "To make a key, log in with a link from Legato's machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
@@ -158,9 +159,11 @@ async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, n
     return el("div", el("p", _ONCE), el("pre", el("code", told)), class_="once", role="status")
 
 
-def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms: Mapping[str, Any]) -> Child:
+def page(
+    settings: Settings, frame: Frame, provider: str, last: Done, platforms: Mapping[str, Any], find: str = ""
+) -> Child:
     """The page. `provider`: the one whose model is being chosen; "": the present one's. `platforms`: those that are
-    served, as /statusz has them."""
+    served, as /statusz has them. `find`: what somebody looks for among all settings."""
     tried = last.chosen if last.where == "model" else None
     chosen, csrf = tried or settings.model, frame.csrf
     named = provider or (chosen.provider if chosen.name or tried else "")
@@ -198,7 +201,10 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         section(
             "Everything else",
             el("div", [_card(*each) for each in _FIRST], class_="cards"),
-            folded("All settings", _links(settings.parts), class_="all"),
+            el("h3", "All settings"),
+            _finding(find),
+            _groups(settings.parts, find.casefold()),
+            id="all",
         ),
         el(
             "p",
@@ -222,12 +228,41 @@ def _card(at: str, picture: str, title: str, told: str) -> Html:
     return _to([icon(picture), el("span", el("b", title), el("small", told))], at)
 
 
-def _links(parts: Sequence[Part]) -> Html:
-    items = [
-        el("li", _to(title_of(each.at), each.at), el("small", _coded(_first(each)), " ", el("code", each.at)))
-        for each in parts
+def _finding(find: str) -> Html:
+    told = {"placeholder": "Find a setting", "aria_label": "Find a setting"}
+    field = el("input", type="search", name="find", value=find, **told)
+    return el("form", field, submit("Find"), action="/settings#all", role="search")
+
+
+def _groups(parts: Sequence[Part], find: str) -> Child:
+    """All sections in groups, or those that have to do with what somebody looks for, with the settings themselves."""
+    found: dict[str, list[Html]] = {group: [] for group in _CALLED["groups"]}
+    for part in parts:
+        keys = [each.name for each in part.fields if find and find in _told(each)]
+        if keys or find in f"{title_of(part.at)} {part.at} {part.about}".casefold():
+            found[_group(part.at)].append(_link(part, keys))
+    groups = [
+        folded(group, el("ul", links, class_="parts"), class_="all", open=bool(find))
+        for group, links in found.items()
+        if links
     ]
-    return el("ul", items, class_="parts")
+    return groups or el("p", "No setting has this in its name, or in what it does.")
+
+
+def _group(at: str) -> str:
+    first = at.partition(".")[0]
+    return next((group for group, names in _CALLED["groups"].items() if first in names.split()), _LAST)
+
+
+def _told(blank: Blank) -> str:
+    """The words in which a setting can be found."""
+    return f"{_CALLED['labels'].get(blank.name) or _said(blank.name)} {blank.name} {blank.label}".casefold()
+
+
+def _link(part: Part, keys: Sequence[str] = ()) -> Html:
+    """A section, with those of its settings that were looked for."""
+    named = [[" ", el("code", each)] for each in keys or (part.at,)]
+    return el("li", _to(title_of(part.at), part.at), el("small", _coded(_first(part)), named))
 
 
 def _first(part: Part) -> str:
@@ -270,7 +305,7 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
         last.told,
         _waiting(settings, csrf),
         [there if names else None, section("Add one", form)] if is_new else form if part.fields else None,
-        section("More", _links(inner)) if inner else None,
+        section("More", el("ul", [_link(each) for each in inner], class_="parts")) if inner else None,
         _more(part.at),
     ]
 

@@ -122,7 +122,7 @@ class Desk(Struct, kw_only=True):
                 if tokens_of(each)
             ],
             people=[Blank(name=key, label=_WORDS[key], value=now.text(tuple(key.split(".")))) for key in _WORDS],
-            parts=[part for path in ((), *now.shape.paths()) if (part := now.part(path))],
+            parts=[part for path in ((), *now.shape.paths()) if (part := now.filled(path, ""))],
             keys={each.name: line_of(each) for each in await self._keys.all()},
             again=self.again is not None,
             waits=differences(self.reloader.config, config),

@@ -352,3 +352,18 @@ async def test_a_refused_value_stands_in_its_field_beside_what_is_wrong_with_it(
     ]
     assert f'<small class="reason">{wrong}</small>' in html
     assert 'name="was most" value="3"' in html
+
+
+@pytest.mark.parametrize(
+    ("find", "links"),
+    [("", ["tools", "tools.web"]), ("pages", ["tools.web"]), ("BYTES", ["tools"]), ("zeppelin", [])],
+)
+def test_all_settings_stand_in_groups_and_can_be_looked_for(find: str, links: list[str]) -> None:
+    most = Blank(name="most_bytes", label="how long a page may be")
+    parts = [replace(SETTINGS.parts[0], fields=[most]), SETTINGS.parts[1]]
+    html = joined(page(replace(SETTINGS, parts=parts), FRAME, "", Done(), {}, find)).partition(">All settings<")[2]
+    assert re.findall(r"\?at=([\w.]+)", html) == links
+    assert re.findall(r"<details[^>]*?( open)?><summary>([^<]*)", html) == (
+        [(" open" if find else "", "Tools")] if links else []
+    )
+    assert ("<code>most_bytes</code>" in html) is (find == "BYTES")
