@@ -52,7 +52,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         link = re.search(r"http://\S+key=\S+", terminal.text)
         assert link is not None
         await me.goto(link[0])
-        await expect(me.get_by_role("heading", name="Settings")).to_be_visible()  # there is no model yet
+        await expect(me.get_by_role("heading", name="Settings", exact=True)).to_be_visible()  # there is no model yet
         await me.select_option("#provider", "litellm")
         model = me.locator("#model")
         await model.get_by_label("Address").fill(server.url)
