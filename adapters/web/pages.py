@@ -375,10 +375,10 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
     return el("div", el("div", model, _web(frame) if here else None, chat if here else None), keys, class_="below")
 
 
-WEB: Final = {"on": "Web search: on", "auto": "Web search: when useful", "off": "Web search: off"}
+WEB: Final = {"on": "Web search: on", "auto": "Web search: auto", "off": "Web search: off"}
 _WEB_MEANS: Final = {
     "on": ("On", "Look up every answer that needs facts"),
-    "auto": ("When useful", "The model decides"),
+    "auto": ("Auto", "Search when an answer needs it"),
     "off": ("Off", "Nothing from this chat goes to a search engine"),
 }
 

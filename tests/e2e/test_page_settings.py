@@ -151,7 +151,7 @@ async def test_a_search_is_set_up_and_switched_in_the_chat(
         assert not (await Axe().run(me)).response["violations"]
         await me.goto(f"{live.adapter.at}/")
         switch = me.locator("#web summary")
-        await expect(switch).to_have_text("Web search: when useful ▾")
+        await expect(switch).to_have_text("Web search: auto ▾")
         await switch.click()
         await me.get_by_role("button", name="Off").click()
         await expect(switch).to_have_text("Web search: off ▾")
