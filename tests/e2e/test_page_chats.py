@@ -176,9 +176,9 @@ async def test_a_chat_is_deleted_and_shared_without_the_others(tmp_path: Path, c
         await expect(me.locator("#log .reply")).to_contain_text("echo: about pears")
         pears = me.url
         await more(me, "about pears")
-        await me.get_by_role("combobox", name="Folder").fill("Orchard")
+        await me.get_by_role("combobox", name="Project").fill("Orchard")
         await me.keyboard.press("Enter")
-        await expect(me.locator(".sessions .day").first).to_have_text("Orchard")
+        await expect(me.locator(".named-project")).to_have_text("Orchard")
         await more(me, "about pears")
         await me.locator(".sessions").get_by_role("button", name="Share").click()
         await me.get_by_role("dialog").get_by_role("button", name="Make a link").click()
@@ -196,7 +196,7 @@ async def test_a_chat_is_deleted_and_shared_without_the_others(tmp_path: Path, c
         await expect(me.locator("#empty")).to_be_visible()
         assert me.url != pears
         await expect(line(me, "about pears")).to_have_count(0)
-        assert "Orchard" not in await me.content()
+        await expect(me.locator(".project [data-at]")).to_have_count(0)
         await me.goto(pears)  # nothing is left at its address
         await expect(me.locator("#log > li")).to_have_count(0)
         await me.get_by_role("link", name="about apples").click()
