@@ -15,8 +15,12 @@ from gateway.domain.message import text_of
 from gateway.domain.session import LONGEST_INSTRUCTIONS, Project
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
+from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeAdapter, Live, config_in, running
+from tests.support.model import FakeModel
+from tests.support.telegram_live import on_telegram
 
 A, B = f"{OWN}one", f"{OWN}two"
 RULE = "Our balcony faces north."
@@ -145,3 +149,21 @@ async def test_a_damaged_project_is_left_out(tmp_path: Path, damaged: str) -> No
         owner = SessionKey(platform="fake", chat="c")
         await live.store.set_notes(f"projects {owner}", {"p_1": damaged})
         assert (await live.ask("/projects")).startswith("You have no projects yet.")
+
+
+async def test_a_person_on_telegram_keeps_a_chat_in_a_project(tmp_path: Path) -> None:
+    async with TelegramServer(limits=None, clock=FastClock()) as telegram:
+        anna, model = telegram.people.person("Anna"), FakeModel()
+        async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+            for words, told in (
+                ("/project Garden", "This chat is now in the project “Garden”."),
+                (f"/project instructions {RULE}", "I follow these instructions"),
+                ("which herbs?", "echo: which herbs?"),
+                ("/project none", "no longer in the project “Garden”"),
+                ("and now?", "echo: and now?"),
+            ):
+                bot.says(words)
+                await bot.until(lambda told=told: any(told in each for each in bot.shown()))  # type: ignore[misc]
+            within, after = (text_of(each.messages[0]) for each in model.requests)
+            assert RULE in within
+            assert RULE not in after
