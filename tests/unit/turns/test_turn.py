@@ -33,7 +33,7 @@ class One:
         self.store, self.clock, self.outbox = store, clock, outbox
         self.agents, self.people, self.commands = Mock(), Mock(), Mock(answer=AsyncMock(return_value=Answer(text="ok")))
         self.agents.forgetter = Mock(forget_taken_back=AsyncMock(), forget_person=AsyncMock())
-        self.agents.sessions = Mock(end=AsyncMock(), titles=None)
+        self.agents.sessions = Mock(expire=AsyncMock(return_value=None), titles=None)
         self.agents.sessions.policy.notify = True
         self.people.pairing.lets_in = AsyncMock(return_value=True)
         self.people.approvals.withdrawn = AsyncMock(return_value=[])
@@ -185,7 +185,7 @@ async def test_a_session_whose_time_is_over_is_put_away_and_its_chat_is_told(one
     one.store.update_session = AsyncMock()  # type: ignore[method-assign]
     one.agents.sessions.is_due.return_value, one.agents.sessions.policy.deadline.return_value = due, 99.0
     assert await one.run("s1", kind="expiry") == ([("notice", PUT_AWAY)] if due and not session.key.is_own else [])
-    assert one.agents.sessions.end.await_count == due
+    assert one.agents.sessions.expire.await_count == due
     if not due:
         one.agents.sessions.policy.deadline.assert_called_with(5.0)
         assert one.store.update_session.await_args.kwargs == {"expires_at": 99.0}
@@ -195,7 +195,7 @@ async def test_a_session_that_has_ended_is_left_alone(one: One) -> None:
     session = new_session("s1", ended_at=1.0)
     one.store.session = AsyncMock(return_value=session)  # type: ignore[method-assign]
     assert await one.run("s1", kind="expiry") == []
-    one.agents.sessions.end.assert_not_awaited()
+    one.agents.sessions.expire.assert_not_awaited()
 
 
 class Finishing:
