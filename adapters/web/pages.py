@@ -489,7 +489,13 @@ def side_list(
     def line(each: views.SessionLine) -> Html:
         return el(
             "li",
-            el("a", None if is_here(each) else _mark(each, unread), each.title, href=address_of(each), dir="auto"),
+            el(
+                "a",
+                None if is_here(each) else _mark(each, unread),
+                each.title or "New chat",
+                href=address_of(each),
+                dir="auto",
+            ),
             _about_session(each, names.get(each.project, "")) if writes and each.until is None else None,
             class_="present" if is_here(each) else None,
             data_group="Pinned" if each.pinned else None,
@@ -497,18 +503,14 @@ def side_list(
         )
 
     names = {each.id: each.name for each in kept}
-    shown = [each for each in sessions if each.messages or each.works or is_here(each)]
+    shown = [each for each in sessions if each.title or is_here(each)]
     within = {id_: [each for each in shown if each.project == id_ and not each.pinned] for id_ in names}
     blocks = [
         projects.block(each, [*map(line, found)], opened=any(is_here(one) or _mark(one, unread) for one in found))
         for each in kept
         for found in [within[each.id]]
     ]
-    more = (
-        el("li", el("a", icon("plus-folder"), "New project", href=projects.AT, class_="new-project"), class_="project")
-        if writes
-        else None
-    )
+    more = el("a", icon("plus-folder"), "New project", href=projects.AT, class_="new-project")
     pinned = [line(each) for each in shown if each.pinned]
     others = [line(each) for each in shown if not each.pinned and each.project not in names]
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
@@ -516,7 +518,7 @@ def side_list(
     brief = submit([icon("clock"), "Temporary chat"], form="temporary", class_="fresh") if may_add else None
     options = el("datalist", [el("option", value=each) for each in names.values()], id="projects") if writes else None
     hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
-    lines = el("ul", pinned, blocks, more, others, class_="sessions")
+    lines = el("ul", pinned, blocks, el("li", more, class_="project") if writes else None, others, class_="sessions")
     return joined([new, brief, _bar_line(shares, chat), hint, lines, options])
 
 

@@ -108,7 +108,6 @@ _TELLS: Final = "gateway.app.story"  # loaded when a page is open
 TEMPORARY: Final = "Temporary chat"
 _PINNED: Final = "pinned "
 _FOLDER: Final = "folder "
-_UNSAID: Final = "New chat"
 _SEEN: Final = "seen "  # begins the note of when a person last saw a chat, before its key
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
@@ -192,13 +191,13 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             await self._adopt(owner, old, roots)
             return await self.sessions(source)
         begun = {
-            each.id: await self._begun(each) or (each.project and _UNSAID)
+            each.id: await self._begun(each)
             for each in found
             if each.ended_at is None and not each.message_count and (not each.rewritten or turns.of(each.key))
             if not each.temporary
         }  # of deleted chats only where somebody works in them again
-        listed = {each.id for each in can_go_back_to(found, None)} | {each for each, words in begun.items() if words}
-        kept = [each for each in found if each.id in listed]
+        listed = {each.id for each in can_go_back_to(found, None)} | begun.keys()
+        kept = [each for each in found if each.id in listed and (each.project or begun.get(each.id) != "")]
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
         for each in sorted(kept, key=lambda each: (each.ended_at is not None, -each.last_active_at)):
             root = roots.get(each.id, each.id)
@@ -209,7 +208,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                 named = shelf.get(f"{NAMED}{each.id}") or shelf.get(f"{NAMED}{root}") or each.title
                 lines[root] = SessionLine(
                     id=each.id,
-                    title=named or begun.get(each.id) or await heading(self.store, each),
+                    title=named or (begun[each.id] if each.id in begun else await heading(self.store, each)),
                     messages=each.message_count,
                     last_active_at=max([each.last_active_at, *(row.created_at for row in rows)]),
                     present=each.ended_at is None,

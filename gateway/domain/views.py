@@ -31,7 +31,8 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     """A session in a list of a person's own. `present`: the next message in its `thread` goes there, where it `works`
     now, or `waits` for the person's answer; `seen_at`: when they last saw that (seconds since the epoch; None: nobody
     knows). `pinned`: it stands above; then come those of each `project`, by its id. `model`: the one that
-    answers there. `until`: when a temporary chat is deleted, in which nothing more is said; None: another chat."""
+    answers there. `title` "": it is in a project, and nothing was said there yet. `until`: when a temporary chat is
+    deleted, in which nothing more is said; None: another chat."""
 
     id: str
     title: str
