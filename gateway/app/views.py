@@ -35,7 +35,7 @@ from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.projects import move, named, save
 from gateway.commands.runner import CommandRunner
-from gateway.commands.sessions import NAMED, can_go_back_to, heading
+from gateway.commands.sessions import NAMED, TEMPORARY, can_go_back_to, heading
 from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text
@@ -105,7 +105,6 @@ _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 30  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
-TEMPORARY: Final = "Temporary chat"
 _PINNED: Final = "pinned "
 _FOLDER: Final = "folder "
 _SEEN: Final = "seen "  # begins the note of when a person last saw a chat, before its key

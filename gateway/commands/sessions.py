@@ -21,6 +21,7 @@ from gateway.people.approvals import listed
 from gateway.runtime.errors import FileRefused, SessionNotFound, UserError
 from gateway.store.port import Documents, Store, under
 
+TEMPORARY: Final = "Temporary chat"
 NAMED: Final = "title "  # begins a note of it: the name of the session whose id follows
 _TEMPORARY = (
     "This chat is temporary now. I remember nothing of it, and no other chat of yours finds it. I delete it {hours} "
@@ -237,7 +238,9 @@ async def given_name(store: Documents, session: Session) -> str:
 
 
 async def heading(store: Store, session: Session) -> str:
-    """A session's name, its title, or what it is about in a few words."""
+    """A session's name, its title, or what it is about in a few words; a temporary chat says nothing of that."""
+    if session.temporary:
+        return TEMPORARY
     named = await given_name(store, session) or session.title
     return named or title_of(await store.transcript(session)) or "untitled"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings
-from gateway.domain.chat import OWN, SessionKey
+from gateway.domain.chat import OWN, Attachment, SessionKey
 from gateway.domain.memory import scope_of
 from gateway.domain.message import text_of
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from tests.support.fakes import ManualClock
-from tests.support.gateway import Fetching, KillAt, Live, RecordingEngine, config_in, running
-from tests.support.remains import in_files, in_keys, in_server
+from tests.support.gateway import Fetching, KillAt, Live, RecordingEngine, Say, config_in, in_turn, running
+from tests.support.remains import in_files, in_keys, in_server, left_in_the_end
 
 if TYPE_CHECKING:
     from tests.support.redis_server import RedisServer
@@ -35,24 +36,28 @@ class Place:
     """A gateway's store, which may be opened again, and where a word of it is still found."""
 
     run: Callable[..., AbstractAsyncContextManager[Live]]
-    remains: Callable[[str], list[str]]
+    remains: Callable[[], list[str]]
+
+
+def remains_in(folder: Path) -> list[str]:
+    """The files of a store in which the word is still found."""
+    return in_files([folder / "legato.db", folder / "legato.db-wal"], WORD)
 
 
 @pytest.fixture(params=["sqlite", "redis"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
-        paths = [tmp_path / "legato.db", tmp_path / "legato.db-wal"]
-        return Place(run=lambda **parts: running(tmp_path, **parts), remains=lambda word: in_files(paths, word))
+        return Place(run=lambda **parts: running(tmp_path, **parts), remains=lambda: remains_in(tmp_path))
     server: RedisServer = request.getfixturevalue("redis_server")
     server.empty()
 
     @asynccontextmanager
     async def run(**parts: Any) -> AsyncIterator[Live]:
-        store = RedisStore(server.url, clock=parts.get("clock") or SystemClock())
+        store = RedisStore(server.url, clock=SystemClock())
         async with running(tmp_path, store=store, **parts) as live:
             yield live
 
-    return Place(run=run, remains=lambda word: in_server(server, word) or in_keys(server, word))
+    return Place(run=run, remains=lambda: in_server(server, WORD) or in_keys(server, WORD))
 
 
 async def sweep(live: Live) -> None:
@@ -64,26 +69,40 @@ def prompt(live: Live) -> str:
     return "\n".join(text_of(each) for each in live.model.requests[-1].messages)
 
 
+def file(name: str) -> Attachment:
+    return Attachment(kind="document", ref=name, name=name, mime="text/plain")
+
+
 def tools(live: Live) -> set[str]:
     return {each["function"]["name"] for each in live.model.requests[-1].tools}
+
+
+async def calls(live: Live) -> int:
+    """How often a model was asked, as the sums say that stay."""
+    return sum(each.calls for each in await live.store.usage(0.0, "model"))
 
 
 async def test_it_learns_nothing_and_nothing_learns_of_it(place: Place, tmp_path: Path) -> None:
     config = config_in(tmp_path, memory=MemorySettings(flush=True))
     async with place.run(config=config) as live:
-        await live.ask("/remember my dog is called Rex")
+        fact = Say(calls=[("memory", json.dumps({"action": "add", "text": "The dog is called Rex."}))])
+        live.model.script = in_turn(fact, Say(text="noted"))
+        await live.ask("my dog is called Rex")
+        live.model.script = in_turn()
+        await live.ask("/new")
         await live.ask("the heliotrope blooms in June")
         assert "Rex" in prompt(live)
         before = tools(live)
         assert (await live.ask("/temporary")).startswith("This chat is temporary now.")
-        asked = len(live.model.requests)
+        await live.quiet()
+        spent = await calls(live)
         await live.ask(f"my secret is {WORD}")
         await live.ask("and more of it")
         assert "Rex" not in prompt(live)
         assert "This chat is temporary" in prompt(live)
         assert before - tools(live) == {"memory", "reminders", "delegate", "patch", "shell", "write_file"} & before
         assert {"memory", "reminders"} <= before
-        assert WORD not in await live.ask(f"/recall {WORD}", thread=OTHER)
+        assert "I found nothing" in await live.ask("/recall secret", thread=OTHER)
         assert "blooms in June" in await live.ask("/recall heliotrope", thread=OTHER)
         assert WORD not in await live.ask("/sessions")
         assert await live.ask("/new") == (
@@ -91,17 +110,16 @@ async def test_it_learns_nothing_and_nothing_learns_of_it(place: Place, tmp_path
             "already received. Only you can delete what you see in this chat."
         )
         await live.quiet()
-        assert len(live.model.requests) == asked + 2, "no title was made, and no fact was looked for"
+        assert await calls(live) == spent + 2, "no title was made, and no fact was looked for"
         memory = await live.store.memory(scope_of(SessionKey(platform="fake", chat="c"), "direct"))
         assert [each.text for each in memory.facts if WORD in each.text] == []
         assert "heliotrope" in await live.ask("/sessions")
-        assert (await live.store.usage(0.0, "model"))[0].calls == len(live.model.requests)
-    assert place.remains(WORD) == []
+    assert await left_in_the_end(place.remains) == []
 
 
-async def test_it_goes_by_itself_a_day_after_its_last_message(place: Place, clock: ManualClock) -> None:
+async def test_it_goes_by_itself_a_day_after_its_last_message(tmp_path: Path, clock: ManualClock) -> None:
     heard: list[tuple[Any, ...]] = []
-    async with place.run(clock=clock, engine=lambda: RecordingEngine(heard)) as live:
+    async with running(tmp_path, clock=clock, engine=lambda: RecordingEngine(heard)) as live:
         await live.ask("the heliotrope blooms in June")
         await clock.advance(60)
         await live.ask("/temporary")
@@ -121,15 +139,15 @@ async def test_it_goes_by_itself_a_day_after_its_last_message(place: Place, cloc
         await live.ask("hello")
         assert WORD not in prompt(live)
         assert "1. the heliotrope" in await live.ask("/sessions")
-    assert place.remains(WORD) == []
+    assert remains_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("point", ["session.ended", "session.hook_called"])
 async def test_a_crash_between_its_end_and_its_deletion_loses_nothing_of_that(
-    place: Place, clock: ManualClock, point: Any
+    tmp_path: Path, clock: ManualClock, point: Any
 ) -> None:
     kill = KillAt(point, nth=2)
-    async with place.run(clock=clock, points=kill) as live:
+    async with running(tmp_path, clock=clock, points=kill) as live:
         await live.ask("the heliotrope blooms in June")
         await clock.advance(60)
         await live.ask("/temporary")
@@ -137,19 +155,19 @@ async def test_a_crash_between_its_end_and_its_deletion_loses_nothing_of_that(
         await live.ask(f"my secret is {WORD}")
         await live.tell("/new")
         await kill.passed.wait()
-    assert place.remains(WORD) != []
+    assert remains_in(tmp_path) != []
     await clock.advance(60)
-    async with place.run(clock=clock) as live:
+    async with running(tmp_path, clock=clock) as live:
         await live.quiet()
         await sweep(live)
         await live.ask("hello")
         assert WORD not in prompt(live)
         assert "1. the heliotrope" in await live.ask("/sessions")
-    assert place.remains(WORD) == []
+    assert remains_in(tmp_path) == []
 
 
-async def test_what_is_kept_is_an_ordinary_chat(place: Place, clock: ManualClock) -> None:
-    async with place.run(clock=clock) as live:
+async def test_what_is_kept_is_an_ordinary_chat(place: Place) -> None:
+    async with place.run() as live:
         await live.ask("/temporary")
         await live.ask(f"my secret is {WORD}")
         assert (await live.ask("/temporary keep")).startswith("This is an ordinary chat from now on")
@@ -157,10 +175,9 @@ async def test_what_is_kept_is_an_ordinary_chat(place: Place, clock: ManualClock
         assert WORD in prompt(live)
         assert "This chat is temporary" not in prompt(live)
         assert "memory" in tools(live)
-        assert WORD in await live.ask(f"/recall {WORD}", thread=OTHER)
-        await clock.advance(DAY)
-        await sweep(live)
-        assert await live.tip() is not None
+        assert WORD in await live.ask("/recall secret", thread=OTHER)
+        assert (tip := await live.tip()) is not None
+        assert tip.expires_at == tip.last_active_at + 7 * DAY
         await live.ask("/new")
         assert WORD in await live.ask("/sessions")
 
@@ -174,20 +191,20 @@ async def test_words_taken_back_and_copies_stay_temporary(place: Place) -> None:
         await live.ask("/branch")
         assert (tip := await live.tip()) is not None
         assert tip.temporary
-        assert await live.ask("/sessions") == "There are no earlier sessions yet."
+        assert (await live.ask("/sessions")).endswith("There are no earlier sessions yet.")
         await live.ask("/new")
-    assert place.remains(WORD) == []
+    assert await left_in_the_end(place.remains) == []
 
 
 async def test_files_go_with_it(tmp_path: Path, clock: ManualClock) -> None:
     adapter = Fetching(f"the code is {WORD}".encode())
     async with running(tmp_path, clock=clock, adapter=adapter) as live:
         key = SessionKey(platform="fake", chat="c")
-        await live.ask("an ordinary one", attachments=(adapter.file("kept.txt"),))
+        await live.ask("an ordinary one", attachments=(file("kept.txt"),))
         await clock.advance(60)
         await live.ask("/temporary")
         await clock.advance(60)
-        await live.ask("look at this", attachments=(adapter.file("code.txt"),))
+        await live.ask("look at this", attachments=(file("code.txt"),))
         assert len(await live.store.kept_files(key, 10)) == 2
         await live.ask("/new")
         assert [each.name for each in await live.store.kept_files(key, 10)] == ["kept.txt"]
