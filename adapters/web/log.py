@@ -44,7 +44,19 @@ _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
 # Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
 FORM: Final = ".form"  # the same of a command that a form of another page gave, which tells even of its refusal
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".web", ".delete", ".project", ".aside", FORM)
+UNSEEN: Final = (
+    ".undo",
+    ".branch",
+    ".name",
+    ".stop",
+    ".model",
+    ".web",
+    ".delete",
+    ".project",
+    ".temporary",
+    ".aside",
+    FORM,
+)
 MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
 SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"

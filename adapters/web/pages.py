@@ -515,7 +515,7 @@ def side_list(
     others = [line(each) for each in shown if not each.pinned and each.project not in names]
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
     may_add = writes and not any(each.until for each in sessions)
-    brief = submit([icon("clock"), "Temporary chat"], form="temporary", class_="fresh") if may_add else None
+    brief = submit([icon("clock"), "Temporary chat"], form="temporary", class_="fleeting") if may_add else None
     options = el("datalist", [el("option", value=each) for each in names.values()], id="projects") if writes else None
     hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
     lines = el("ul", pinned, blocks, el("li", more, class_="project") if writes else None, others, class_="sessions")

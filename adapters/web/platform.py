@@ -42,8 +42,8 @@ class WebPerson(Section):
 
 
 class WebSettings(AdapterSettings):
-    """On the machine where Legato runs, a link opens the page (docs/web.md). For other machines, set `people`, and put a proxy with TLS
-    in front of the page.
+    """On the machine where Legato runs, a link opens the page (docs/web.md). For other machines, set `people`, and put
+    a proxy with TLS in front of the page.
 
         people: {anna: {password: "${ANNA_PASSWORD}"}}
     """

@@ -104,7 +104,7 @@ _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 _HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
 _COPY: Final = re.compile(r"/(?:branch|fork)\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
-_OF_TEMPORARY: Final = {"": "/temporary", "keep": "/temporary keep", "end": "/new"}
+_OF_TEMPORARY: Final = {"": "/temporary", "keep": "/temporary keep", "end": "/temporary end"}
 _TELL: Final = ("/export", "/usage", "/memory", "/reminders", "/pin", "/help all")
 _WITH_FORMS: Final = ("/window", "/settings")  # pages that have forms for commands
 _HTML: Final = "text/html; charset=utf-8"
@@ -764,7 +764,7 @@ class Server(Struct, kw_only=True):
             raise Problem(400, "I cannot read this form. Load the page again.")
         if not order:
             source = replace(source, thread=_thread_of(login.person, id_))
-        event = f"{login.person}:{id_}.{order or MENU}"
+        event = f"{login.person}:{id_}.{order or 'temporary'}"
         await self._done(source, await self._take(source, event, _OF_TEMPORARY[order]))
         if order == "end":
             await self.views.seen(source, None)

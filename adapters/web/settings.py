@@ -175,8 +175,8 @@ def page(
         last.told if last.where == "again" else _waiting(settings, csrf),
         el(
             "p",
-            "For now, answers come from a small built-in model, which only follows a few simple rules. Connect a real model "
-            "below, or ",
+            "For now, answers come from a small built-in model, which only follows a few simple rules. Connect a real "
+            "model below, or ",
             el("a", "look around first", href="/"),
             ".",
             class_="hello",

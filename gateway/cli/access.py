@@ -93,7 +93,8 @@ def link(config: ConfigOption = None) -> None:
     if not (found := next(filter(_answers, links), None)):
         fail(
             "no page is open here: `legato chat --page` opens the page, and so does `legato run` if "
-            "adapters.web.enabled is true. If other people use the page, too, everybody logs in with a name and a password."
+            "adapters.web.enabled is true. If other people use the page, too, everybody logs in with a name and "
+            "a password."
         )
     show(found)
 

@@ -120,7 +120,10 @@ async def _preview(
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
-        return "This context engine cannot show in advance what a compression would do. Send /compress to compress the conversation now."
+        return (
+            "This context engine cannot show in advance what a compression would do. Send /compress to compress the "
+            "conversation now."
+        )
     after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), conversation.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):

@@ -126,7 +126,10 @@ async def home(ctx: CommandContext) -> str:
         return "There is no home chat any more. Hooks, heartbeats and alerts that name no chat will not arrive."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return f"This chat is {still} the home chat. Messages from hooks, heartbeats and alerts come here if they do not name another chat."
+        return (
+            f"This chat is {still} the home chat. Messages from hooks, heartbeats and alerts come here if they do not "
+            "name another chat."
+        )
     return f"The home chat is now {now.to.platform}:{now.to.chat} again, as config.yaml says."
 
 

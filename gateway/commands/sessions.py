@@ -45,7 +45,10 @@ _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
 )
 async def new(ctx: CommandContext) -> str:
     """End the present session and start an empty one."""
-    present = await ctx.present()
+    return await _begun_anew(ctx, await ctx.present())
+
+
+async def _begun_anew(ctx: CommandContext, present: Session | None) -> str:
     if await ctx.opened_before() is None:
         if present is None or (present.message_count == 0 and not present.temporary):
             return "This is already a fresh session."
@@ -58,14 +61,18 @@ async def new(ctx: CommandContext) -> str:
 
 
 @command(
-    "temporary [keep]",
+    "temporary",
     "Sessions",
-    "start a chat that is not kept, or keep it after all",
-    parameters=(Parameter(name="keep", help="make it an ordinary chat", kind="flag", form="keep"),),
+    "start a chat that is not kept",
+    options="keep, end",
+    parameters=(
+        Parameter(name="keep", help="make it an ordinary chat", kind="flag", form="keep"),
+        Parameter(name="end", help="delete it now", kind="flag", form="end"),
+    ),
     elsewhere=("incognito", "private"),
 )
 async def temporary(ctx: CommandContext) -> str:
-    """Begin a temporary chat in place of the present session, or make the present one an ordinary one."""
+    """Begin a temporary chat in place of the present session, keep it after all, or end it."""
     present, is_new = await ctx.present(), await ctx.opened_before() is None
     if ctx.inbound.source.chat_type != "direct":
         raise UserError("I can only have a temporary chat with you alone. Ask me in a private chat.")
@@ -75,8 +82,12 @@ async def temporary(ctx: CommandContext) -> str:
         elif ctx.item.attempts == 1:
             raise UserError("This is not a temporary chat, so I keep it anyway.")
         return "This is an ordinary chat from now on: I keep all of it."
+    if ctx.argument.lower() == "end":
+        if is_new and (present is None or not present.temporary):
+            raise UserError("This is not a temporary chat. /new starts a fresh session.")
+        return await _begun_anew(ctx, present)
     if ctx.argument:
-        raise UserError("Send /temporary to start a chat that is not kept, or /temporary keep to keep it after all.")
+        raise UserError("Send /temporary to start a chat that is not kept, then /temporary keep or /temporary end.")
     if is_new and (present is None or not present.temporary):
         await ctx.sessions.open_temporary(ctx.owned().lease, present, ctx.inbound.source, ctx.session_id)
     hours = counted(ctx.sessions.policy.temporary_hours, "hour")
