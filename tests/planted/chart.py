@@ -102,8 +102,8 @@ class Chart:
 
     def tests(self, file: str, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tests that run a line: those nearest to it, with each file there that was changed since; and the others,
-        in turn the next of all and the next of another file. Last, if none runs it, files of tests that bear the file's
-        name, or name it as a command: some start programs."""
+        in turn the next of all and the next of another file. Last, if none runs it, the nearest folders where an import
+        does; else files of tests that bear the file's name, or name it as a command: some start programs."""
         running = self._running(file, line)
         near = [test for test in running if self._is_near(file, test)]
         changed = [test for test in self._changed if self._is_near(file, test)]
@@ -113,11 +113,11 @@ class Chart:
             files[test.partition("::")[0]].append(test)
         of_files = (test for each in zip_longest(*files.values()) for test in each if test)
         far = dict.fromkeys(test for each in zip(others, of_files, strict=True) for test in each)
-        named = () if running else self._named(Path(file).stem)
+        named = folders(file) if "" in self._ran(file).get(line, ()) else self._named(Path(file).stem)
         return (
             (*self._affordable(near), *changed),
             tuple(self._affordable(far)),
-            tuple(named),
+            () if running else tuple(named),
         )
 
     def _named(self, stem: str) -> list[str]:
@@ -156,21 +156,26 @@ class Chart:
         """The tests that run the statement at a line of today's file. Those that differ in what else they run of the
         function come first: for each of its lines, from the one that fewest tests run, the quickest, then the next."""
         source = (self._root / file).read_text(encoding="utf-8")
-        then = (self._folder / "source" / file).read_text(encoding="utf-8").splitlines()
         nodes = [each for each in ast.walk(ast.parse(source)) if _holds(each, line)]
         began = max((each.lineno for each in nodes), default=line)
         function = next((each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)), None)
-        known = self._data.contexts_by_lineno(file)
-        ran: dict[int, set[str]] = {}  # "": as it is imported
-        for block in SequenceMatcher(None, then, source.splitlines(), autojunk=False).get_matching_blocks():
-            for at in range(block.size):
-                ran[block.b + at + 1] = {*known.get(block.a + at + 1, ())} - {""}
+        ran = {at: tests - {""} for at, tests in self._ran(file).items()}
         running = sorted(
             set().union(*(ran.get(at, ()) for at in range(began, line + 1))), key=self._seconds.__getitem__
         )
         around = range(function.lineno, (function.end_lineno or 0) + 1) if function else range(began, line + 1)
         lines = sorted(([test for test in running if test in ran.get(at, ())] for at in around), key=len)
         return [*dict.fromkeys(test for each in zip_longest(*lines) for test in each if test)]
+
+    def _ran(self, file: str) -> dict[int, set[str]]:
+        """The tests that ran each line of today's file; "": as it was imported."""
+        then, now = ((root / file).read_text("utf-8").splitlines() for root in (self._folder / "source", self._root))
+        known = self._data.contexts_by_lineno(file)
+        found = {}
+        for block in SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks():
+            for at in range(block.size):
+                found[block.b + at + 1] = {*known.get(block.a + at + 1, ())}
+        return found
 
     @cached_property
     def _seconds(self) -> dict[str, float]:

@@ -6,7 +6,7 @@ tests that must find it are those that run its line. What survives may be no bug
 What can be seen from the code to be no bug is not sown:
 - what only writes to the log, or only asks whether to;
 - two steps in another order, one of which only computes a value that the other does not read, or each of which
-  changes a collection, or sets an event, of its own;
+  changes a collection, or sets an event, of its own, or one of which names a value and the other starts a task;
 - a point at which the laboratory may kill the program (`points`), left out or elsewhere;
 - an argument that only names something, or that only refuses a mistake of the program's own (`strict`);
 - a limit of times, of fractions or of a hundred and more that is off by one: nobody can tell a moment, or one of
@@ -27,6 +27,7 @@ from typing import Final
 from tests.planted.bugs import Bug
 from tests.planted.chart import Chart, folders
 
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _KINDS: Final = ("condition", "limit", "call", "order", "argument", "value")
 _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
     *((ast.Eq, "!="), (ast.NotEq, "=="), (ast.Is, "is not"), (ast.IsNot, "is"), (ast.In, "not in"), (ast.NotIn, "in")),
@@ -64,17 +65,20 @@ _UNSEEN: Final = (  # arguments
 
 
 def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
-    """So many bugs, as many of each room and kind as can be."""
+    """So many bugs, as many of each room and kind as can be; which kinds a room has first, the seed says."""
     rng = Random(seed)
     rooms = defaultdict(list)
     for path in sorted([*root.glob("gateway/*/**/*.py"), *root.glob("adapters/*/**/*.py")]):
         rooms[path.relative_to(root).parts[:2]].append(path)
     bugs: dict[tuple[str, str], Bug] = {}
+    places = rng.sample(list(rooms), len(rooms))
     for turn in range(20 * number):
-        room, kind = list(rooms)[turn % len(rooms)], _KINDS[(turn + turn // len(rooms)) % len(_KINDS)]
+        if len(bugs) == number:
+            break
+        room, kind = places[turn % len(rooms)], _KINDS[(turn + turn // len(rooms)) % len(_KINDS)]
         path = rng.choice(rooms[room])
         grown = list(_grown(path.read_text(encoding="utf-8"), kind))
-        if grown and len(bugs) < number:
+        if grown:
             file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
             name = f"{file}:{line} ({kind})"
             near, others, named = chart.tests(file, line)
@@ -134,7 +138,7 @@ def _grown(source: str, kind: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _vague(tree: ast.Module) -> Iterator[str]:
-    """The names of a module's constants of which one more or less is nothing to see."""
+    """The names of constants, of a module's own or of others, of which one more or less is nothing to see."""
     for node in tree.body:
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float() as value)):
@@ -142,6 +146,11 @@ def _vague(tree: ast.Module) -> Iterator[str]:
                     yield name
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.BinOp(op=ast.Mult() | ast.Pow() | ast.Div())):
                 yield name
+            case ast.ImportFrom(module=str(module), names=names):
+                path = Path(f"{module.replace('.', '/')}.py")
+                if any(each.name.isupper() for each in names) and (_ROOT / path).exists():
+                    there = {*_vague(ast.parse((_ROOT / path).read_text(encoding="utf-8")))}
+                    yield from (each.asname or each.name for each in names if each.name in there)
 
 
 def _changes(
@@ -195,17 +204,29 @@ def _has_effect(node: ast.AST) -> bool:
 
 def _meet(one: ast.AST, other: ast.AST) -> bool:
     """Whether the order of two steps may matter: one that only computes a value must share a name with the other, and
-    of two that name what calls return, the second must read what the first names. Two that change collections are about
-    the same one, or the one reads the other's."""
+    of two that name what calls return or start a task, one must read what the other names. Two that change collections
+    are about the same one, or the one reads the other's."""
     if _only_computes(one) or _only_computes(other):
         return not _names(one).isdisjoint(_names(other))
     if (first := _filled(one)) and (second := _filled(other)):
         return first == second or first in ast.unparse(other) or second in ast.unparse(one)
-    if not (isinstance(one, ast.Assign) and isinstance(other, ast.Assign)):
-        return True
+    if all(isinstance(each, ast.Assign) or _starts(each) for each in (one, other)):
+        return _meet_by_names(one, other) or _meet_by_names(other, one)
+    return True
+
+
+def _meet_by_names(one: ast.AST, other: ast.AST) -> bool:
     bound = [each for each in ast.walk(one) if isinstance(getattr(each, "ctx", None), ast.Store)]
-    read = {ast.dump(each) for each in ast.walk(other.value)}
+    read = {ast.dump(each) for each in ast.walk(other)}
     return any(ast.dump(each).replace("Store()", "Load()") in read for each in bound)
+
+
+def _starts(step: ast.AST) -> bool:
+    """Whether a step starts a task."""
+    match step:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=of, attr="start"))):
+            return "background" in ast.unparse(of)
+    return False
 
 
 def _only_computes(step: ast.AST) -> bool:
