@@ -59,6 +59,8 @@ async def test_an_upgrade_makes_the_entries_anew_by_itself(bench: Bench, earlier
     assert len((await store.holding([WORD], key(), 50))[0]) == 10
     store = await bench.crash(store)
     assert (await store.status()).unindexed == await store.unindexed() == 0
+    earlier.setattr(store._backend, "unindexed", None)
+    assert await store.unindexed() == 0, "nobody is asked again"
     assert len(await _found(store)) == 10
 
 

@@ -14,6 +14,7 @@ from gateway.app.orders import Order, leave, left
 from gateway.app.plugins import platforms
 from gateway.cli import send as sending
 from gateway.cli.main import program
+from gateway.cli.reports import time_text
 from gateway.cli.trace import traced
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
@@ -59,7 +60,8 @@ async def test_it_waits_for_a_gateway_and_is_shown_once_in_the_order_of_sending(
         assert (await sending.send(shell, each))["state"] == "left"
     assert await sending.send(shell, first) == {"id": first.id, "state": "waiting"}
     (trace,) = await traced(shell, first.id, [], 0.0)
-    assert [(row["state"], row["text"]) for row in trace["rows"]] == [("left", "first")]
+    told = [(row["state"], row["text"], row["created_at"]) for row in trace["rows"]]
+    assert told == [("left", "first", time_text(100.0))]
     await shell.aclose()
     adapter, store = FakeAdapter(), reopened()
     async with running(tmp_path, config=config_in(tmp_path), adapter=adapter, store=store) as live:

@@ -102,7 +102,8 @@ def test_ids_of_people_and_rooms() -> None:
 def test_what_others_wrote_before_a_mention_is_who_said_what() -> None:
     odd = {**event("x"), "content": 5}
     told = codec.quoted([event("it rains"), odd, event("")], room())
-    assert [(each.source.user_name, each.text) for each in told] == [("Anna", "it rains")]
+    (said,) = told
+    assert (said.source.user_name, said.text, said.place) == ("Anna", "it rains", event("")["event_id"])
     assert codec.quoted([odd], room()) == ()
 
 

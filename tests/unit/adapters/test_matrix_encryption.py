@@ -184,6 +184,9 @@ async def test_keys_and_sessions_outlive_the_process_and_nobody_else_may_read_th
         read = await ben.opened(ROOM, event(shut, name=f"${number}"), waits=False)
         assert read is not None
         assert read["type"] == "m.room.message"
+    await ben.keys.write({"a": "1", "b": "2"})
+    await ben.keys.write({"a": None})
+    assert await ben.keys.read() == {"b": "2"}
     files = [*(tmp_path / "b" / "matrix").iterdir()]
     assert {each.stat().st_mode & 0o777 for each in files} == {0o600}
     assert len(server.devices[BEN]) == 1

@@ -163,7 +163,8 @@ async def test_an_answer_that_may_have_been_shown_is_looked_for_where_it_went(
         id="r", key=key, to=key.address, kind="reply", text="A", ambiguous=True, attempts=2, created_at=1_795_981_200.0
     )
     assert await bot.send(row) == ("2.0" if present else "3.0")
-    (method, given), (then, _) = calls
+    (method, given), (then, shown) = calls
+    assert present or shown["unfurl_links"] is shown["unfurl_media"] is False
     where = {"ts": thread} if thread else {}
     assert method == ("conversations.replies" if thread else "conversations.history")
     oldest = "1795981080.000000"  # two minutes earlier: clocks differ

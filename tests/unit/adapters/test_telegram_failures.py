@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from functools import partial
 
 import aiohttp
 import httpx
@@ -24,7 +25,8 @@ from telegram.error import (
 )
 from telegram.warnings import PTBDeprecationWarning
 
-from adapters.telegram import failures
+from adapters.telegram import failures, requests
+from gateway.runtime.connections import POOL_TIMEOUT
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 ROUTE = ConnectionKey("api.telegram.org", 443, True, True, None, None, None)
@@ -130,3 +132,9 @@ def test_what_an_edit_is_told() -> None:
 def test_a_refused_link_is_about_the_format(words: str) -> None:
     assert failures.is_about_format(BadRequest(words))
     assert not failures.is_about_format(BadRequest("Chat not found"))
+
+
+async def test_a_call_waits_for_a_connection_longer_than_the_library_would() -> None:
+    way = partial(requests.way, "https://api.telegram.org", None)
+    timeout = requests.TelegramRequest(way(most=1), patience=7.0)._client.timeout
+    assert (timeout.read, timeout.pool) == (7.0, POOL_TIMEOUT)

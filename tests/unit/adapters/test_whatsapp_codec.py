@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import httpx
 import pytest
@@ -21,6 +21,10 @@ from gateway.domain.quoting import cannot_read
 from gateway.runtime.connections import Answer
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused, RateLimited
 from tests.support.hosts import host
+
+SETTINGS = WhatsAppSettings(
+    token=SecretStr("t"), secret=SecretStr("s"), number="1", url="https://bot.example.org/whatsapp"
+)
 
 
 def heard(number: str = "1", **message: Any) -> codec.Heard:
@@ -175,10 +179,7 @@ async def test_a_file_of_the_largest_size_is_fetched_and_no_larger_one(monkeypat
 
 
 async def test_what_cannot_be_read_is_told_once_of_each_kind() -> None:
-    settings = WhatsAppSettings(
-        token=SecretStr("t"), secret=SecretStr("s"), number="1", url="https://bot.example.org/whatsapp"
-    )
-    bot = WhatsAppBot(settings, host())
+    bot = WhatsAppBot(SETTINGS, host())
     bot._accept = AsyncMock(return_value=[])
     strange = {"metadata": {"phone_number_id": "9"}}
     broken = {
@@ -238,3 +239,10 @@ def test_what_whatsapp_could_not_do_is_tried_again(status: int, again: bool) -> 
     with pytest.raises(AdapterError) as raised:
         refuse({"code": 1_000_000, "message": "odd"}, status)
     assert isinstance(raised.value, DeliveryRefused) is not again
+
+
+async def test_why_meta_cannot_be_asked_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    bot = WhatsAppBot(SETTINGS, host())
+    monkeypatch.setattr(bot._subscription, "findings", Mock(side_effect=AdapterError("Meta is away")))
+    (found,) = await bot.probe()
+    assert (found.ok, found.detail) == (False, "Meta is away")

@@ -9,7 +9,8 @@ import pytest
 
 from gateway.app import store as module
 from gateway.app.config import Config
-from gateway.app.store import configured_store
+from gateway.app.store import configured_store, make_folders
+from gateway.runtime.errors import UserError
 from gateway.store.sqlite import SqliteStore
 
 
@@ -35,3 +36,15 @@ def test_who_only_reads_does_not_wait_for_a_server(
     monkeypatch.setattr(module, "_on_postgres", made)
     configured_store(Config.model_validate({"store": {"url": address}}), waits=waits, read_only=read_only)
     assert given == [expected]
+
+
+def test_a_folder_that_is_made_is_private_and_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[Path, Path]] = []
+    monkeypatch.setattr(module, "leave_to_owner", lambda of, path: given.append((of, path)))
+    for _ in range(2):  # one that is there stays as it is
+        make_folders(Config.model_validate({"store": {"url": f"sqlite:///{tmp_path}/legato.db"}}))
+        assert given == [(tmp_path, tmp_path / "legato-home")]
+    assert (tmp_path / "legato-home").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=f"the folder {tmp_path}/file/a-home cannot be made"):
+        make_folders(Config.model_validate({"store": {"url": f"sqlite:///{tmp_path}/file/a.db"}}))

@@ -55,6 +55,7 @@ ROWS: list[dict[str, Any]] = [{"title": "会议 “notes” \ud800"}]
 
 def test_json_stays_whole_where_the_terminal_cannot_show_it() -> None:
     assert json.loads(on_a_narrow_terminal(ROWS, as_json=True, text=str)) == ROWS
+    assert b'"input_tokens": 7' in on_a_narrow_terminal(CanonicalUsage(input_tokens=7), as_json=True, text=str)
 
 
 def test_text_is_shown_as_far_as_the_terminal_can() -> None:

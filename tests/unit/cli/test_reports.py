@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.cli.models import _dollars
 from gateway.cli.reports import dead_text, found_text, lineage_text, one_line, outbox_text, show_text, usage_text
 from gateway.cli.trace import trace_text
 
@@ -160,3 +161,10 @@ def test_a_trace_tells_in_order_what_was_said_and_what_it_cost() -> None:
         "turn 7  telegram/chat=5  not ended yet",
         "session s_1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"), [(None, "?"), (0, "free"), (0.05, "0.050"), (0.1, "0.10"), (1234.5, "1,234.50")]
+)
+def test_a_price_has_as_many_digits_as_it_needs(amount: float | None, told: str) -> None:
+    assert _dollars(amount) == told

@@ -45,3 +45,4 @@ def test_a_skill_is_added_listed_and_removed_and_a_broken_one_left_out(home: Pat
     assert (home / "source" / "broken" / "SKILL.md").exists(), "only the link goes"
     again = legato("skills", "remove", "minutes")
     assert (again.exit_code, "holds no skill minutes" in again.stderr) == (1, True)
+    assert legato("skills", "add", "source/minutes").exit_code == 0

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chat import SessionKey, Source, session_key, speaker, spoken, unspoken
+from gateway.domain.place import person_of
 
 SHARING = ("shared", "per_user")
 part = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(
@@ -97,3 +98,8 @@ def test_the_words_come_back_as_they_were(name: str, words: str) -> None:
 )
 def test_nobody_can_write_a_line_of_somebody_else(words: str, shown: str | None) -> None:
     assert spoken(SHARED, source("Bob"), words) == f"[Bob] {shown or words}"
+
+
+@pytest.mark.parametrize(("named", "person"), [(("c", "anna", "@a"), "anna"), (("c",), "c"), (("d", "anna"), "c")])
+def test_a_person_of_a_direct_chat_is_named_behind_it(named: tuple[str, ...], person: str) -> None:
+    assert person_of(SessionKey(platform="telegram", chat="c"), named) == person
