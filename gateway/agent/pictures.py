@@ -84,8 +84,7 @@ class MakeImageTool:
         """Name, content and type of a picture of the workspace or the conversation."""
         content = await in_workspace(self._workspaces, wanted, context)
         if content is None:
-            content = await context.files.content(await chosen(context.files, wanted))
-        mime = picture_type(content or b"")
-        if not content or mime is None:
+            content = await context.files.content(await chosen(context.files, wanted)) or b""
+        if (mime := picture_type(content)) is None:
             raise ToolError(f"{wanted[:100]!r} is not a picture that is still kept, so it cannot be changed.")
         return f"picture.{mime.removeprefix('image/')}", content, mime

@@ -166,6 +166,7 @@ async def test_the_room_key_changes_when_somebody_leaves_and_after_so_many_messa
     first = [await key(ANNA, BEN) for _ in range(3)]
     second = await key(ANNA, BEN)
     assert len({*first, second}) == 2
+    assert sum("claim" in each for each in server.asked) == 1, "the session with a device is kept"
     assert await key(ANNA) != second
     plain = Room(id=ROOM, first=ROOM, people={ANNA: ""})
     assert await anna.sealed(plain, "m.room.message", SAID), "the server took the encryption of a room away"
