@@ -72,6 +72,8 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     draft = by_answers(talk, setup, known, run)
     assert any("did you mean groq?" in line for line in seen)
     assert any("https://console.groq.com/keys" in line for line in seen)
+    asked = next(at for at, line in enumerate(seen) if "Who may talk to the bot" in line)
+    assert "Nobody else can use the bot" in seen[asked - 1]
     files = write(draft, setup, known)
     assert [file.name for file in files] == [".env", "config.yaml"]
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0

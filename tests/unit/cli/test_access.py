@@ -108,6 +108,7 @@ def test_a_link_is_shown_if_its_page_is_open(home: Path) -> None:
 
 def test_a_key_is_shown_once_listed_and_taken_back(home: Path) -> None:
     made = [legato("keys", "add", "anna", "--admin", "--cap", "2.5"), legato("keys", "add", "front", "--front-end")]
+    assert (home / "legato-home").stat().st_mode & 0o777 == 0o700
     assert all(each.stdout.startswith("sk-legato-") for each in made)
     assert all("Set adapters.api.enabled to true" in each.stderr for each in made)
     assert "cannot all be admins" in legato("keys", "add", "both", "--front-end", "--admin").stderr
