@@ -127,7 +127,8 @@ def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
 
 def _repeats(said: str, gone: Sequence[Instruction]) -> bool:
     """Whether a sentence takes one of the rules that it ended back in that rule's words: "forget the rule: …"."""
-    return withdraws(said) and any(each.text.rstrip(_STOPS) in said for each in gone if each.text != said)
+    words = said.lower()
+    return withdraws(said) and any(each.text.lower().rstrip(_STOPS) in words for each in gone if each.text != said)
 
 
 def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:

@@ -36,7 +36,7 @@ def test_a_withdrawal_ends_its_rule() -> None:
 
 def test_a_rule_ends_by_its_own_words() -> None:
     quoting = [
-        (rule, form.format(rule)) for rule in DATA["rules"] for form in ("Forget the rule: {}", "Forget the rule “{}”")
+        (rule, form.format(rule)) for rule in DATA["rules"] for form in ("Forget this rule: {}", "forget the rule “{}”")
     ]
     assert [(rule, said) for rule, said in quoting if left(rule, said)] == []
     new = "From now on answer in lists and forget the rule about tables."
