@@ -71,3 +71,18 @@ async def test_the_answered_message_goes_whosever_it_is(tmp_path: Path, telegram
 
 def _says(text: str) -> Say:
     return Say(text=text)
+
+
+async def test_nothing_is_kept_of_a_temporary_chat(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, model = telegram.people.person("Anna"), FakeModel(in_turn(*map(_says, ("one", "two"))))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("/temporary")
+        await bot.until(lambda: any(text.startswith("This chat is temporary now.") for text in bot.shown()))
+        bot.says(f"my code is {WORD}")
+        await bot.until(lambda: "one" in bot.shown())
+        bot.says("/temporary end")
+        await bot.until(lambda: any(text.startswith("I deleted the temporary chat.") for text in bot.shown()))
+        bot.says("what about tea?")
+        await bot.until(lambda: "two" in bot.shown())
+        assert WORD not in "".join(text_of(each) for each in model.requests[-1].messages)
+    assert in_files([tmp_path / "legato.db", tmp_path / "legato.db-wal"], WORD) == []

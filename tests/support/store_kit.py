@@ -49,6 +49,7 @@ FULL_SESSION: Final = Session(
     tools=("clock", "todo"),
     places=("-100/7", "-100"),
     project="p_1",
+    temporary=True,
     rewritten=2,
 )
 """It has every field: none is forgotten on the way into a store, or from one to another."""

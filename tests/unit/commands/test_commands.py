@@ -56,7 +56,8 @@ ELSEWHERE = """branch: fork; compress: compact summarize; continue: more; export
 forget: delete; help: commands menu settings; home: sethome; insights: stats statistics; last: repeat again resend
 memory: memories remember; model: models; new: clear restart; persona: personality character system; recall: search
 remind: reminder remindme; reminders: schedules; resume: load; retry: regenerate; schedule: cron; sessions: history
-skills: skill; status: info; stop: abort cancel; timezone: tz; title: rename; usage: cost tokens; voice: tts speak"""
+skills: skill; status: info; stop: abort cancel; temporary: incognito private
+timezone: tz; title: rename; usage: cost tokens; voice: tts speak"""
 
 
 def told(field: str) -> dict[str, object]:

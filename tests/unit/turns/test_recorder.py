@@ -52,7 +52,7 @@ async def test_a_stop_does_not_break_off_a_step_that_is_being_stored() -> None:
     inbound = Inbound(event_id="e", source=source, text="hello")
     recorder = TurnRecorder(
         store=cast("Any", store),
-        sessions=cast("Any", SimpleNamespace(policy=SimpleNamespace(deadline=lambda _: None))),
+        sessions=cast("Any", SimpleNamespace(policy=SimpleNamespace(deadline=lambda *_: None))),
         outbox=cast("Any", None),
         clock=ManualClock(),
         lease=Lease(key=key, worker="w", fence=1),

@@ -187,7 +187,7 @@ async def test_a_session_whose_time_is_over_is_put_away_and_its_chat_is_told(one
     assert await one.run("s1", kind="expiry") == ([("notice", PUT_AWAY)] if due and not session.key.is_own else [])
     assert one.agents.sessions.expire.await_count == due
     if not due:
-        one.agents.sessions.policy.deadline.assert_called_with(5.0)
+        one.agents.sessions.policy.deadline.assert_called_with(5.0, False)
         assert one.store.update_session.await_args.kwargs == {"expires_at": 99.0}
 
 
