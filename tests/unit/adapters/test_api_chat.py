@@ -8,9 +8,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from adapters.api.chat import Chat
-from adapters.api.shapes import ApiError
+from adapters.api.chat import Chat, asked_in
+from adapters.api.shapes import ApiError, ChatRequest, Turn
+from gateway.domain.adapter import ADMIN_ROLE
 from gateway.domain.chat import Outbound, Returns
+from gateway.domain.keys import Key
 from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import outbound
@@ -44,3 +46,17 @@ def test_a_failure_has_the_status_that_says_whose_it_is(fault: Any, status: int)
     assert raised.value.status == status
     command = replace(outbound("o1"), kind="error")
     assert ended(command, text="/nothing") == Returns(), "the error of a command is its answer"
+
+
+@pytest.mark.parametrize(
+    ("key", "within", "cap", "roles"),
+    [
+        (Key(name="k", cap=2.5), (), ("k", 2.5), ()),
+        (Key(name="k", front_end=True), ("k",), None, ()),
+        (Key(name="k", admin=True), (), None, (ADMIN_ROLE,)),
+    ],
+)
+def test_a_message_counts_against_the_cap_of_its_key(key: Key, within: Any, cap: Any, roles: Any) -> None:
+    request: Any = SimpleNamespace(headers={})
+    source = asked_in(request, key, ChatRequest(model="m", turns=(Turn(role="user", text="hi"),), user="ann")).source
+    assert (source.within, source.cap, source.roles) == (within, cap, roles)

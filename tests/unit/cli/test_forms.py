@@ -13,7 +13,7 @@ from gateway.app.config.setup import set_up
 from gateway.app.config.source import read_file
 from gateway.cli.forms import Present, fits, refuse_odd
 from gateway.cli.init import SetupChanges
-from gateway.cli.settings import REMOVED
+from gateway.cli.settings import REMOVED, in_force_text
 from gateway.domain.views import Blank
 from gateway.runtime.errors import UserError
 
@@ -190,3 +190,7 @@ def test_nobody_writes_what_cannot_be_meant(now: Now, wanted: SetupChanges, why:
 )
 def test_what_can_be_typed(text: str, line: bool, prose: bool) -> None:
     assert (fits(text), fits(text, lines=True)) == (line, prose)
+
+
+def test_a_value_is_told_in_its_own_letters() -> None:
+    assert in_force_text([{"key": "a", "value": ["Grüße"], "origin": "x"}]) == 'a: ["Grüße"]  # x'

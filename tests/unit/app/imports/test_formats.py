@@ -105,6 +105,12 @@ def test_a_tree_that_leads_back_to_itself_ends(brought: Callable[[str, Any], Bro
     assert told(past.messages) == [("user", "q"), ("assistant", "a")]
 
 
+def test_a_call_at_the_end_is_text(brought: Callable[[str, Any], Brought]) -> None:
+    nodes = [node("1", "root", "user", "q"), node("2", "1", "assistant", "print(1)", recipient="python")]
+    (past,), _ = brought("chatgpt", [talk(*nodes, current_node="2")])
+    assert told(past.messages) == [("user", "q"), ("assistant", "print(1)")]
+
+
 def test_tools_pictures_and_thoughts(brought: Callable[[str, Any], Brought]) -> None:
     nodes = [
         node("1", "root", "user", {"content_type": "multimodal_text",
