@@ -9,8 +9,8 @@ What can be seen from the code to be no bug is not sown:
   changes a collection, or sets an event, of its own, or one of which names a value and the other starts a task;
 - a point at which the laboratory may kill the program (`points`), left out or elsewhere;
 - an argument that only names something, or that only refuses a mistake of the program's own (`strict`);
-- a limit of times, of fractions or of a hundred and more that is off by one: nobody can tell a moment, or one of
-  20,000 characters, from the next, so such a comparison is turned round instead.
+- a limit of times, of HTTP's codes, of fractions or of a hundred and more that is off by one: nobody can tell a moment,
+  or one of 20,000 characters, from the next, so such a comparison is turned round instead.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
 )
 _TURNED: Final = dict(_OPPOSITES)
 _ROUND: Final[dict[type[ast.cmpop], str]] = {ast.Lt: ">", ast.LtE: ">", ast.Gt: "<", ast.GtE: "<"}
-_TIMES: Final = re.compile(
-    r"\bnow\b|(?:\b|_)(?:at|since|until|due|deadline|age|seconds|waited)\b|\.monotonic\(|\.perf_counter\("
+_UNCOUNTED: Final = re.compile(  # times, and the codes of HTTP
+    r"\b(?:codes|HTTPStatus)\.|\bnow\b"
+    r"|(?:\b|_)(?:at|since|until|due|deadline|age|seconds|waited)\b|\.monotonic\(|\.perf_counter\("
 )
 _PURE: Final = (
     *("all", "any", "bool", "dict", "float", "int", "len", "list"),
@@ -167,9 +168,9 @@ def _changes(
             case ast.BoolOp(op=op, values=[one, other]) if kind == "condition":
                 yield node, node, f"({text(one)}) {'or' if isinstance(op, ast.And) else 'and'} ({text(other)})"
             case ast.Compare(ops=[op]) if kind == ("limit" if isinstance(op, _LIMITS) else "condition"):
-                is_vague = _TIMES.search(text(node)) or not _names(node).isdisjoint(vague)
+                is_vague = _UNCOUNTED.search(text(node)) or not _names(node).isdisjoint(vague)
                 turned = _ROUND if is_vague and isinstance(op, _LIMITS) else _TURNED
-                yield node, node, f"{text(node.left)} {turned[type(op)]} {text(node.comparators[0])}"
+                yield node, node, f"({text(node.left)}) {turned[type(op)]} ({text(node.comparators[0])})"
             case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=ast.Constant(value=1)) if kind == "limit":
                 yield node, node, text(left)
             case ast.Call(func=ast.Name(id="min" | "max" as name)) if kind == "limit":
