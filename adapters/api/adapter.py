@@ -106,7 +106,7 @@ class ApiAdapter:
             answer.works = active
 
     def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
-        for answer in () if doing.asks else self._answers.at(to):
+        for answer in () if doing.asks or doing.thinks else self._answers.at(to):
             answer.think(f"{doing.words}\n")
 
     async def probe(self) -> Sequence[Finding]:

@@ -519,7 +519,7 @@ def side_list(
     options = el("datalist", [el("option", value=each) for each in names.values()], id="projects") if writes else None
     hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
     lines = el("ul", pinned, blocks, el("li", more, class_="project") if writes else None, others, class_="sessions")
-    return joined([new, brief, _bar_line(shares, chat), hint, lines, options])
+    return joined([new, brief, hint, lines, options, _bar_line(shares, chat)])
 
 
 def address_of(each: views.SessionLine) -> str:
@@ -566,11 +566,9 @@ def _about_session(each: views.SessionLine, project: str) -> Html:
 
 
 def _bar_line(shares: views.WindowShares | None, chat: str | None) -> Child:
-    """How full the window of a chat is; before its first message the place for that, so that nothing moves then."""
-    if chat is None:
+    """How full the window of a chat is, in which something was said."""
+    if chat is None or shares is None or not shares.messages:
         return None
-    if shares is None:
-        return el("div", el("span", class_="bar"), el("small", "\u00a0"), class_="window", aria_hidden="true")
     told = f"Context {min(100, 100 * shares.used / shares.window):.0f}% full"
     parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)
     return el("a", bar(shares), el("small", told), href=beside("/window", chat), class_="window", title=parts)
@@ -889,7 +887,7 @@ def _reminders(reminders: Sequence[views.Coming], frame: Frame | None) -> Child:
         el(
             "li",
             el("span", each.text, dir="auto"),
-            el("small", each.when, " · set by ", each.made_by, ", ", moment(each.made_at)),
+            el("small", each.when, " · set by ", each.made_by),
             worded(frame, "Change", f"/reminders change {each.number}", hint=_CHANGED) if frame else None,
             _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if frame else None,
         )

@@ -201,10 +201,9 @@ def page(
         section(
             "Everything else",
             el("div", [_card(*each) for each in _FIRST], class_="cards"),
-            el("h3", "All settings"),
+            el("h3", "All settings", id="all"),
             _finding(find),
             _groups(settings.parts, find.casefold()),
-            id="all",
         ),
         el(
             "p",

@@ -383,8 +383,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                 # what comes once is told in the person's zone, wherever it was made
                 when="paused"
                 if each.state == "paused"
-                else next_moments(each if each.rule else replace(each, zone=zone), zone),
-                made_at=each.made_at,
+                else next_moments(each if each.rule else replace(each, zone=zone)),
                 made_by=each.source.user_name or each.source.user,
             )
             for each in sorted(open_, key=lambda each: each.due_at or inf)

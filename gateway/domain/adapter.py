@@ -436,10 +436,12 @@ class CanReact(Protocol):
 
 
 class Doing(Struct, frozen=True):
-    """What a turn does, in `words` for a line. `asks`: it only asks the model."""
+    """What a turn does, in `words` for a line. `asks`: it only asks the model; `thinks`: that thinks before it
+    answers."""
 
     words: str
     asks: bool = False
+    thinks: bool = False
 
 
 @runtime_checkable

@@ -167,7 +167,6 @@ class Coming(Struct, frozen=True, kw_only=True):
     number: int
     text: str
     when: str
-    made_at: float
     made_by: str
 
 

@@ -24,7 +24,7 @@ from gateway.turns.limits import TurnTime
 log = structlog.get_logger(__name__)
 
 _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
-_ASKS: Final = ("starting", "thinking", "reasoning", "finishing")  # phases that only ask the model
+_ASKS: Final = ("starting", "thinking", "finishing")  # phases that only ask the model
 
 
 @cache  # to hold an adapter against three Protocols takes longer than a word takes to be shown
@@ -121,7 +121,8 @@ class TurnObserver(Struct, kw_only=True):
     def _show_work(self, works: CanShowWork) -> None:
         to, now = self.item.inbound.source.address, self.clock.monotonic()
         turn = self.time.turn
-        works.working(to, Doing(turn.doing, turn.phase in _ASKS), turn.pause(now))
+        doing = Doing(turn.doing, turn.phase in _ASKS, turn.phase == "reasoning")
+        works.working(to, doing, turn.pause(now))
 
     async def tell_once(self, ref: str, text: str) -> None:
         """Show a notice about something that the turn was sent (`ref`, such as a file) once, however often the turn

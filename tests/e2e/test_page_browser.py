@@ -173,8 +173,8 @@ async def test_reminders_are_in_the_zone_of_the_browser_unless_a_person_said_the
                 await expect(made).to_contain_text("09:00 (Asia/Tokyo)")
                 await me.goto(f"{live.adapter.at}/window")
                 listed = me.locator("li", has_text="set by")
-                await expect(listed.filter(has_text="coffee 0")).to_contain_text(", 09:00 ·")
-                await expect(listed.filter(has_text="tea")).to_contain_text(", 17:00 ·")  # 8:00 in UTC
+                await expect(listed.filter(has_text="coffee 0")).to_contain_text(", 09:00 (Asia/Tokyo) ·")
+                await expect(listed.filter(has_text="tea")).to_contain_text(", 17:00 (Asia/Tokyo) ·")  # 8:00 in UTC
 
 
 async def test_a_tab_that_nobody_sees_takes_no_connection(tmp_path: Path, chromium: Browser) -> None:

@@ -51,7 +51,7 @@ def cost(day: int, usd: float, tokens: int = 10) -> Cost:
 
 def full_window(role: Role) -> Html:
     memory = [Memo(number=3, text="likes tea", said_at=NOON, said_by="anna")]
-    reminders = [Coming(number=2, text="call Bo", when="tomorrow", made_at=NOON, made_by="anna")]
+    reminders = [Coming(number=2, text="call Bo", when="tomorrow", made_by="anna")]
     return joined(window(shares(50), [PASS], ["be brief"], memory, reminders, (), frame(role)))
 
 

@@ -113,12 +113,12 @@ async def test_a_notice_is_stored_once_and_shown_all_the_same_where_the_store_is
     assert outbox.announce.call_args.args[1:] == ("notice", "Hm.")
 
 
-def test_a_model_that_thinks_is_only_asked(watched: Watched) -> None:
+def test_a_model_that_thinks_aloud_is_told_apart(watched: Watched) -> None:
     for phase in ("thinking", "reasoning", "compacting"):
         watched.observer.phase(phase)
     told = [call.args[1] for call in watched.platform.working.call_args_list]
-    assert [(each.words, each.asks) for each in told] == [
-        ("thinking", True),
-        ("thinking", True),
-        ("compressing", False),
+    assert [(each.words, each.asks, each.thinks) for each in told] == [
+        ("thinking", True, False),
+        ("thinking", False, True),
+        ("compressing", False, False),
     ]
