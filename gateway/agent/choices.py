@@ -18,8 +18,8 @@ from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
-What = Literal["persona", "model", "voice", "web"]
-WHATS: Final[tuple[What, ...]] = ("persona", "model", "voice", "web")
+What = Literal["persona", "model", "voice", "search"]
+WHATS: Final[tuple[What, ...]] = ("persona", "model", "voice", "search")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Choices(Struct, frozen=True, kw_only=True):
     persona: Mapping[str, Choice] = field(default_factory=dict)
     model: Mapping[str, Choice] = field(default_factory=dict)
     voice: Mapping[str, Choice] = field(default_factory=dict)
-    web: Mapping[str, Choice] = field(default_factory=dict)
+    search: Mapping[str, Choice] = field(default_factory=dict)
 
 
 class Held(NamedTuple):

@@ -183,13 +183,13 @@ class Sessions:
     def web(self, session: Session, chosen: Choices) -> str:
         """Whether somebody switched the web search "on" or "off" in a session's chat; "": nobody did, or there is
         none."""
-        found = held(chosen.web, {}, session.key.platform, session.places or names_of(session.key))
+        found = held(chosen.search, {}, session.key.platform, session.places or names_of(session.key))
         return found.value if found and self.toolbox.has(SEARCH, member(session)) else ""
 
     async def _own(self, session: Session, chosen: Choices) -> _Own:
         """What the prompt of a session has by these choices: its chat's persona, in which a person's text cannot
         imitate other parts of the prompt, the switch of the web search, and the instructions of its project."""
-        if not (chosen.persona or chosen.web or self.prompts.personas or session.project):  # as nearly everywhere
+        if not (chosen.persona or chosen.search or self.prompts.personas or session.project):  # as nearly everywhere
             return _USUAL
         found = self.persona(session, chosen)
         persona = found and (bent(found.value) if found.choice else found.value)

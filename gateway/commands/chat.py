@@ -337,7 +337,7 @@ async def web(ctx: CommandContext) -> str:
     if wanted not in ("on", "off", "auto"):
         raise UserError("Send /web on, /web off or /web auto.")
     refuse_others(ctx)
-    await _choose(ctx, "web", None if wanted == "auto" else wanted)
+    await _choose(ctx, "search", None if wanted == "auto" else wanted)
     return f"From now on, {_WEB[wanted.removeprefix('auto')]}"
 
 

@@ -22,6 +22,7 @@
                    views           what a platform may read that shows the store
                    platform        the description of a package
     texts          settings        the kinds of values in config.yaml
+                   deeds           what tools do, in a person's words
                    wording         numbers and moments in sentences, strangers' texts for a terminal
 
 `when/` reads a time as people write it, such as "tomorrow at nine".

@@ -39,7 +39,7 @@ async def test_words_and_files_are_told_and_pictures_are_kept_and_shown() -> Non
     method, asked, beside = server.ask.await_args.args
     assert (method, asked) == ("tools/call", {"name": "draw", "arguments": {"size": 5}})
     beside.told("half")
-    context.told.assert_called_once_with("demo_draw: half")
+    context.told.assert_called_once_with("using demo draw: half")
 
 
 async def test_only_the_first_pictures_are_shown() -> None:

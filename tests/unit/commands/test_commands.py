@@ -46,6 +46,7 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
         "reminders": "bare",
         "persona": "bare",
         "voice": "bare",
+        "web": "bare",
         "files": "bare",
     }
     urgent = {command.name for command in REGISTRY.commands if command.urgent}
@@ -57,7 +58,8 @@ forget: delete; help: commands menu settings; home: sethome; insights: stats sta
 memory: memories remember; model: models; new: clear restart; persona: personality character system; recall: search
 remind: reminder remindme; reminders: schedules; resume: load; retry: regenerate; schedule: cron; sessions: history
 skills: skill; status: info; stop: abort cancel; temporary: incognito private
-timezone: tz; title: rename; usage: cost tokens; voice: tts speak"""
+timezone: tz; title: rename; usage: cost tokens; voice: tts speak
+web: websearch browse"""
 
 
 def told(field: str) -> dict[str, object]:
