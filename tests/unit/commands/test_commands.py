@@ -78,7 +78,7 @@ def test_what_each_command_says_of_itself() -> None:
     assert told("over_question") == {"new": "stop", "compress": "no"}
     assert told("sends") == {"steer": "steer", "queue": "queue"}
     assert {*told("proposals")} == {"memory", "sessions", "resume", "model", "persona", "mcp", "skills", "project"}
-    assert {*told("options")} == {"approve", "compress", "forget", "memory", "voice", "skills", "project"}
+    assert {*told("options")} == {"approve", "compress", "forget", "memory", "temporary", "voice", "skills", "project"}
     assert {*told("implied")} == {"pin"}
     shown = {each.name: [parameter.name for parameter in each.entry.parameters] for each in REGISTRY.commands}
     assert (shown["compress"], shown["forget"]) == (

@@ -30,7 +30,7 @@ class Slow:
 class Talk:
     """The part of a conversation that a step is taken from."""
 
-    stored = SimpleNamespace(session=SimpleNamespace(ref=None))
+    stored = SimpleNamespace(session=SimpleNamespace(ref=None, temporary=False))
 
     def __init__(self) -> None:
         self.engine = self
