@@ -189,7 +189,7 @@ async def test_a_store_that_cannot_search_costs_the_quotes_and_not_the_turn(
     await live.ask("my booking INV-4711 is for Porto")
     await live.ask("/new")
 
-    async def away(self: Store, *given: Any) -> Any:
+    async def away(self: Store, *given: Any, **more: Any) -> Any:
         raise StoreUnavailable("away")
 
     monkeypatch.setattr(SqliteStore, "holding", away)
@@ -199,7 +199,7 @@ async def test_a_store_that_cannot_search_costs_the_quotes_and_not_the_turn(
 async def test_common_messages_search_nothing_and_others_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[list[str]] = []
 
-    async def holding(self: Store, values: list[str], *given: Any) -> list[Any]:
+    async def holding(self: Store, values: list[str], *given: Any, **more: Any) -> list[Any]:
         searches.append(values)
         return [[] for _ in values]
 
