@@ -108,7 +108,7 @@ async def _say(page: Page, line: str, end: str) -> None:
     await page.fill("#text", line)
     await page.click(".send")
     await expect(page.locator("#log > li").last).to_contain_text(end, timeout=20_000)
-    await expect(page.locator("#side .window")).to_be_visible(timeout=20_000)
+    await expect(page.locator("#side .window")).to_be_attached(timeout=20_000)
 
 
 async def _rest(page: Page) -> None:
