@@ -37,7 +37,7 @@ def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Now:
         setup = set_up(None, known)
         _, shape, _ = load_with_origins(setup.file, known)
         assert setup.file is not None
-        return Present(setup=setup, shape=shape, written=[read_file(setup.file).values], known=known)
+        return Present(setup=setup, shape=shape, written=read_file(setup.file).values, known=known)
 
     return read
 
