@@ -106,7 +106,7 @@ def next_step(setup: Setup, status: int) -> str:
     start = f"tart it with `legato {'run' if on else 'chat'}`."
     if status:
         return f"Fix what says FAIL, then s{start}"
-    if setup.files or on:
+    if setup.file or on:
         return f"S{start}"
     return "Next, run `legato init` to set up a model and a platform, or `legato chat` to try the built-in model."
 
@@ -193,13 +193,9 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which files are the configuration and where Legato's folder is, and which variables set nothing. Warn if
     others on this machine can read the files, the secrets beside them, the store's file or the gateway's folder, and
     if an upgrade left a copy of the store."""
-    settings, files = setup.config, setup.files
-    detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
-    yield Finding(
-        what="config",
-        ok=True,
-        detail=detail or f"there is no config.yaml in {setup.folder.absolute()}, so every setting has its default",
-    )
+    settings = setup.config
+    none = f"there is no config.yaml in {setup.folder.absolute()}, so every setting has its default"
+    yield Finding(what="config", ok=True, detail=str(setup.file.absolute()) if setup.file else none)
     for path in misnamed(setup.folder):
         yield Finding(
             what="config",
@@ -214,9 +210,8 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(what="earlier", ok=None, detail=detail)
     either = _READ_BY_OTHERS | _WRITTEN_BY_OTHERS
     # A configuration may be read: its secrets stand beside it.
-    for file in files:
-        yield from _open_to_others("config's file", file, _WRITTEN_BY_OTHERS, "chmod go-w")
-    for folder in dict.fromkeys([setup.folder, *(each.parent for each in files)]):
+    yield from _open_to_others("config's file", setup.file, _WRITTEN_BY_OTHERS, "chmod go-w")
+    for folder in dict.fromkeys([setup.folder, *([setup.file.parent] if setup.file else [])]):
         yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
     yield from _open_to_others("store's file", settings.database, either, "chmod 600")
     yield from _open_to_others("folder", settings.home, either, "chmod 700")

@@ -340,8 +340,8 @@ class Desk(Struct, kw_only=True):
         def read() -> Present:
             setup = set_up(self.path, os.environ)
             known = setup.variables(os.environ)
-            _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
-            written = [read_file(each).values for each in reversed(setup.files)]
+            _, shape, _ = load_with_origins(setup.file, known)
+            written = read_file(setup.file).values if setup.file is not None else {}
             return Present(setup=setup, shape=shape, written=written, known=known)
 
         return await asyncio.to_thread(read)

@@ -74,17 +74,17 @@ NO_PEOPLE: Final = (
 
 
 class Present(Struct, frozen=True, kw_only=True):
-    """The present settings. `written`: the content of their files, the strongest first. `known`: the variables that
-    they may name."""
+    """The present settings. `written`: the content of their file. `known`: the variables that they may name."""
 
     setup: Setup
     shape: Shape
-    written: Sequence[Mapping[str, Any]]
+    written: Mapping[str, Any]
     known: Mapping[str, str]
 
     def held(self, path: KeyPath) -> Any:
-        """A value as it stands in a file, else as it is in force."""
-        return next((found for each in self.written if (found := _at(each, path)) is not None), self._in_force(path))
+        """A value as it stands in the file, else as it is in force."""
+        found = _at(self.written, path)
+        return self._in_force(path) if found is None else found
 
     def _in_force(self, path: KeyPath) -> Any:
         return _at(self.setup.config, path)

@@ -653,8 +653,8 @@ def backup(
         kept = Keep.parse(keep) if keep else None if target is not None else settings.backup.kept
     except ValueError as error:
         misused(f"--keep {error}")
-    brought = [settings.at(name) for name in (*FOR_ALL, OWNERS, "skills")]
-    others = [*found.files, *filter(Path.exists, brought), *(each / ".env" for each in found.secrets if secrets)]
+    brought = [settings.at(name) for name in (*FOR_ALL, OWNERS, "skills")] + ([found.file] if found.file else [])
+    others = [*filter(Path.exists, brought), *(each / ".env" for each in found.secrets if secrets)]
     made = guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
     show_rows(made, as_json, made_text)
 

@@ -35,7 +35,7 @@ REMOVED: Final = object()
 
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
     """Every value that somebody wrote, in the order of the sections. Raises ConfigError."""
-    _, shape, tree = load_with_origins(setup.file, setup.variables(environ), below=setup.below)
+    _, shape, tree = load_with_origins(setup.file, setup.variables(environ))
     redact = Redactor(setup.config.secrets())
     return [
         {
@@ -98,7 +98,7 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str | KeyP
     newline = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     known = setup.variables(environ)
-    _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
+    _, shape, _ = load_with_origins(setup.file, known)
     for key, value in changes.items():
         where: KeyPath = tuple(key.split(".")) if isinstance(key, str) else key
         names = [str(part) for part in where]
@@ -111,7 +111,7 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str | KeyP
 
     def check(tried: Path) -> None:
         try:
-            load_config(tried, known, below=setup.below)
+            load_config(tried, known)
         except ConfigError as error:
             raise ConfigError([problem.replace(str(tried), str(path)) for problem in error.problems]) from None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,33 +14,26 @@ from gateway.app.config.models import Config
 from gateway.app.config.rules import contradictions, nobody, nowhere, unsearchable
 from gateway.app.config.sentences import choice, sentence, unquoted, words_at
 from gateway.app.config.shape import Shape
-from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
+from gateway.app.config.source import KeyPath, Tree, dotted, read_file
 from gateway.app.config.vendors import complete_models, complete_platforms, complete_search
 from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
 
-def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | None = None) -> Config:
-    """The configuration of `path` (None: the defaults) with `environ`'s overrides and variables. `below` is a file that
-    it is laid over.
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The configuration of `path` (None: the defaults) with `environ`'s overrides and variables.
 
     Raises ConfigError with one line per problem, such as
     `config.yaml:12: compression.treshold is not a known key; did you mean threshold?`.
     """
-    return load_with_origins(path, environ, below=below)[0]
+    return load_with_origins(path, environ)[0]
 
 
-def load_with_origins(
-    path: Path | None, environ: Mapping[str, str], *, below: Path | None = None
-) -> tuple[Config, Shape, Tree]:
+def load_with_origins(path: Path | None, environ: Mapping[str, str]) -> tuple[Config, Shape, Tree]:
     """The same, with the declared keys, and the values that somebody wrote, each with its place. Raises ConfigError."""
-    files = [each for each in (below, path) if each is not None]
-    tree = Tree(name="configuration")
-    for number, file in enumerate(files):
-        read = read_file(file)
-        if any(where == () for where, _ in read.problems):
-            raise ConfigError(_lines(read, files))
-        tree = lay_over(tree, read) if number else read
+    tree = Tree(name="configuration") if path is None else read_file(path)
+    if any(where == () for where, _ in tree.problems):
+        raise ConfigError(_lines(tree))
     shape = Shape(tree, platforms(), providers())
     refuse_literal_secrets(tree, shape)
     _forget_empty_sections(tree, shape)
@@ -50,7 +44,7 @@ def load_with_origins(
     missing = complete_models(tree, shape, environ)
     complete_platforms(tree, shape, environ)
     complete_search(tree, environ)
-    config = _validated(tree, shape, files)
+    config = _validated(tree, shape)
     wrong = {where for where, _ in tree.problems}
     for keys, text in (
         *missing,
@@ -65,7 +59,7 @@ def load_with_origins(
                 text = text.replace(f", not {value!r}", "")
             tree.problems.append((next((key for key in keys if key in tree.origins), keys[0]), text))
     if tree.problems:
-        raise ConfigError(_lines(tree, files))
+        raise ConfigError(_lines(tree))
     return config, shape, tree
 
 
@@ -97,7 +91,7 @@ def _check_providers(tree: Tree, shape: Shape) -> None:
             tree.drop(model)
 
 
-def _validated(tree: Tree, shape: Shape, files: Sequence[Path]) -> Config:
+def _validated(tree: Tree, shape: Shape) -> Config:
     """The typed configuration, with defaults in place of whatever is wrong; problems go to the tree.
 
     Going on after an error is what lets all problems be told at once.
@@ -115,23 +109,21 @@ def _validated(tree: Tree, shape: Shape, files: Sequence[Path]) -> Config:
                     tree.problems.append((where, sentence(detail, shape)))
                 dropped |= tree.drop(where[:-1] if detail["type"] == "missing" else where)
             if not dropped:  # nothing left to take away: tell what is known
-                raise ConfigError(_lines(tree, files)) from None
+                raise ConfigError(_lines(tree)) from None
 
 
 def _touches(wrong: set[KeyPath], keys: tuple[KeyPath, ...]) -> bool:
     return any(one[: len(other)] == other or other[: len(one)] == one for one in wrong for other in keys)
 
 
-def _lines(tree: Tree, files: Sequence[Path]) -> list[str]:
-    """The problems in the order of the files and their lines, then those of the environment."""
+def _lines(tree: Tree) -> list[str]:
+    """The problems in the order of the file's lines, then those of the environment."""
     lines = [
         f"{tree.origin(where) if where else tree.origins.get((), tree.name)}: {text}" for where, text in tree.problems
     ]
-    return sorted(dict.fromkeys(lines), key=lambda line: _place(line, [str(each) for each in files]))
 
+    def number(line: str) -> float:
+        found = re.match(rf"{re.escape(tree.name)}:(\d+): ", line)
+        return int(found[1]) if found else inf
 
-def _place(line: str, files: Sequence[str]) -> tuple[int, int]:
-    for number, file in enumerate(files):
-        if found := re.match(rf"{re.escape(file)}:(\d+): ", line):
-            return (number, int(found[1]))
-    return (len(files), 0)
+    return sorted(dict.fromkeys(lines), key=number)

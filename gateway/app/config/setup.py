@@ -29,14 +29,12 @@ _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """`config` was read from `file` (None if there is none), laid over the file `below`. `folder` is Legato's;
-    `earlier` is what lies in the working folder, as in early versions, and is used. `secrets`: the folders whose `.env`
-    was read; the last counts most."""
+    """`config` was read from `file` (None if there is none). `folder` is Legato's. `earlier`: what is used of the
+    working folder, as in early versions. `secrets`: the folders whose `.env` was read; the last counts most."""
 
     config: Config
     folder: Path
     file: Path | None
-    below: Path | None = None
     earlier: tuple[Path, ...] = ()
     secrets: tuple[Path, ...] = ()
 
@@ -44,33 +42,29 @@ class Setup(Struct, frozen=True, kw_only=True):
         """The variables that the settings may name, as the files are now. Raises ConfigError."""
         return variables(self.secrets, environ)
 
-    @property
-    def files(self) -> list[Path]:
-        """The files of settings, each laid over the one before."""
-        return [each for each in (self.below, self.file) if each is not None]
-
 
 def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
-    """Read the settings: of the file `given`, else of those where a person keeps them. Raises ConfigError."""
+    """Read the settings: of the file `given`, else of the one where a person keeps them. Raises ConfigError."""
     folder = legato_folder(environ)
     own, here = folder / FILE, _HERE / FILE
     elsewhere = not environ.get(HOME_VARIABLE, "").strip() and folder != _HERE
     lived = elsewhere and (_is_ours(Path("legato.db")) or _is_ours(Path("legato-home")))
-    file, below = given, None
+    file, edited = given, False
     if given is not None:
         secrets = [folder, given.parent]
     else:
-        file = own if os.path.lexists(own) else None  # a link that leads nowhere is told
-        below = here if elsewhere and (lived or file is None) and _says_something(here) else None
-        if file is None and below is None:
+        has_own = os.path.lexists(own)  # a link that leads nowhere is told
+        edited = elsewhere and not has_own and _says_something(here)
+        file = own if has_own else here if edited else None
+        if file is None:
             _refuse_misnamed(folder, elsewhere)
-        secrets = [*([_HERE] if lived or below is not None else []), folder]
-    config = load_config(file, variables(secrets, environ), below=below)
+        secrets = [*([_HERE] if lived or edited else []), folder]
+    config = load_config(file, variables(secrets, environ))
     # Who has settings here and never started elsewhere is given a store here, too, as ever.
-    store_here = elsewhere and (_store_is_here(config, folder) or (below is not None and not folder.exists()))
+    store_here = elsewhere and (_store_is_here(config, folder) or (edited and not folder.exists()))
     config = config.within(_HERE if store_here else folder)
-    earlier = [*([below] if below else []), *([config.database or config.home] if store_here else [])]
-    return Setup(config=config, folder=folder, file=file, below=below, earlier=tuple(earlier), secrets=tuple(secrets))
+    earlier = [*([here] if edited else []), *([config.database or config.home] if store_here else [])]
+    return Setup(config=config, folder=folder, file=file, earlier=tuple(earlier), secrets=tuple(secrets))
 
 
 def legato_folder(environ: Mapping[str, str]) -> Path:

@@ -95,31 +95,6 @@ def _leaves(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, Any]]:
         yield path, value
 
 
-def lay_over(below: Tree, above: Tree) -> Tree:
-    """Two files as one tree: if both have a key, `above` counts. A section that names its provider counts as a whole,
-    because another provider's address would be sent its key."""
-    merged = Tree(name=above.name, origins=dict(below.origins), problems=[*below.problems, *above.problems])
-    merged.values = _laid_over(below.values, above.values, (), merged.origins)
-    merged.origins.update(above.origins)
-    merged.written = below.written | above.written
-    return merged
-
-
-def _laid_over(
-    below: dict[str, Any], above: dict[str, Any], path: KeyPath, origins: dict[KeyPath, str]
-) -> dict[str, Any]:
-    values = dict(below)
-    for key, value in above.items():
-        under, here = below.get(key), (*path, key)
-        if isinstance(value, dict) and isinstance(under, dict) and "provider" not in value:
-            values[key] = _laid_over(under, value, here, origins)
-        elif value is not None or not isinstance(under, dict):  # an empty section says nothing
-            values[key] = value
-            for hidden in [known for known in origins if known[: len(here)] == here]:
-                del origins[hidden]
-    return values
-
-
 def read_file(path: Path) -> Tree:
     """The tree of a file. What cannot be read at all is a problem of the tree, not an exception."""
     tree = Tree(name=str(path))
