@@ -33,19 +33,26 @@ Phase = Literal[
 _READ_AS: Final = {"compacting": "compressing", "reasoning": "thinking"}  # the words that people read for them
 
 
-def at_work(calls: Sequence[ToolCall]) -> list[str]:
+_READ: Final = 2_000  # characters of an argument: a line shows far fewer
+
+
+def at_work(calls: Sequence[ToolCall], redact: Callable[[str], str]) -> list[str]:
     """What the tools of these calls do, in a person's words."""
     return [
-        deed_in_words(call["function"]["name"], _given(call["function"]["arguments"]), over=False) for call in calls
+        deed_in_words(call["function"]["name"], _given(call["function"]["arguments"], redact), over=False)
+        for call in calls
     ]
 
 
-def _given(arguments: str) -> Mapping[str, Any]:
+def _given(arguments: str, redact: Callable[[str], str]) -> Mapping[str, Any]:
+    """The arguments by name, without secrets: what is cut later could hold half of one."""
     try:
         given = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return given if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        return {}
+    return {name: redact(each[:_READ]) if isinstance(each, str) else each for name, each in given.items()}
 
 
 class RunningTurn(Struct, kw_only=True):

@@ -63,6 +63,7 @@ class ToolSteps:
     terms: Terms = NO_TERMS  # with tools that the program behind the message runs itself, before ours of their names
     limits: OutputLimits
     turn: str  # the id of the item that the turn answers
+    redact: Callable[[str], str]
     clock: Clock
     points: Points
     buying: Buys | None = None
@@ -120,7 +121,7 @@ class ToolSteps:
                 if ours:
                     await self.run(conversation, ours, step)
                 return True
-        self.observer.phase("running tools", step, at_work(calls))
+        self.observer.phase("running tools", step, at_work(calls, self.redact))
         self.toolbox.used([call["function"]["name"] for call in calls])
         refused = await self._refused(conversation, calls, {})
         left = [call for call in calls if call["id"] not in refused]

@@ -453,6 +453,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         steps=partial(
             ToolSteps,
             toolbox=toolbox,
+            redact=base.redact,
             memories=sessions.memories,
             helpers=sessions.helpers,
             limits=config.tools,

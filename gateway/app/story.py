@@ -152,7 +152,7 @@ def _given(arguments: str, redact: Callable[[str], str]) -> Mapping[str, Any]:
     """The arguments of a call by name, without secrets; under "" those that are no object."""
     try:
         given = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = arguments
     given = given if isinstance(given, dict) else {"": arguments}
     return {

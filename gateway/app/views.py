@@ -673,7 +673,7 @@ class OperatorView(Struct, kw_only=True):
         running = [
             Running(
                 key=await self._named(each.key, await self.store.tip(each.key)),
-                doing=each.doing,
+                doing=each.phase,  # what a tool is given is its person's own
                 step=each.step,
                 seconds=now - each.started_at,
                 asks=each.phase == "waiting for your yes or no",

@@ -99,7 +99,8 @@ class Server(Struct, frozen=True):
 
     async def _asked(self, wanted: Wanted, attempt: int) -> Sequence[Hit] | float:
         """The pages, or the seconds until the server wants to be asked again."""
-        method, path, headers, more = self.request(wanted, self.host.key)
+        own_login = "@" in self.host.address.partition("?")[0]  # of the server itself: it takes one only
+        method, path, headers, more = self.request(wanted, "" if own_login else self.host.key)
         body = bytearray()
         async with (
             http_client(read_timeout=self.host.seconds) as client,

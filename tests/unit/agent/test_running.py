@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -40,4 +41,15 @@ def test_the_model_is_silent_since_the_longest_silent_turn_that_waits_for_it() -
 )
 def test_what_tools_do_is_told_in_words(calls: list[tuple[str, str]], told: list[str]) -> None:
     made: Any = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
-    assert at_work(made) == told
+    assert at_work(made, str) == told
+
+
+def test_what_a_tool_is_given_is_shown_without_its_secrets_however_deep_it_is() -> None:
+    def call(arguments: str) -> Any:
+        return {"id": "c", "type": "function", "function": {"name": "shell", "arguments": arguments}}
+
+    def hidden(text: str) -> str:
+        return text.replace("s3cret-key", "…")
+
+    command = json.dumps({"command": "x" * 55 + " s3cret-key"})
+    assert at_work([call(command), call("[" * 50_000)], hidden) == [f"running `{'x' * 55} …`", "running a command"]
