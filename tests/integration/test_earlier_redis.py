@@ -62,7 +62,8 @@ def put_then(server: RedisServer) -> None:
                 client.pexpireat(raw(key), until)
 
 
-_LATER = re.compile(r", (?:project='[^']*'|temporary=\w+)")  # fields that no earlier version had
+# Fields that no earlier version had, and when an ended temporary chat is deleted.
+_LATER = re.compile(r", (?:project='[^']*'|temporary=\w+|expires_at=[\d.]+)")
 _FORGETS = re.compile(r"(?<=id='forgets', ).*?system_prompt='[^']*'")
 
 

@@ -58,6 +58,13 @@ def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
         file = own if has_own else here if edited else None
         if file is None:
             _refuse_misnamed(folder, elsewhere)
+        if has_own and lived and _says_something(here):  # ignoring them would drop who may write, and where all lies
+            raise ConfigError(
+                [
+                    f"two files hold settings: {here.absolute()}, which an earlier version read, and {own}. Move what "
+                    "you need from the first file into the second, and delete the first"
+                ]
+            )
         secrets = [*([_HERE] if lived or edited else []), folder]
     config = load_config(file, variables(secrets, environ))
     # Who has settings here and never started elsewhere is given a store here, too, as ever.

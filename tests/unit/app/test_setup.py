@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.app.config import Config, Setup, set_up
+from gateway.app.config import Setup, set_up
 from gateway.runtime.errors import ConfigError
 
 SHIPPED = (Path(__file__).parents[3] / "config.yaml").read_text(encoding="utf-8")
@@ -101,14 +101,13 @@ def test_an_earlier_store_is_found_beside_untouched_defaults_and_below_new_setti
     assert (found.config.database, found.config.model.name) == (Path("legato.db"), "claude")
 
 
-def test_settings_of_ones_own_come_before_those_of_an_earlier_version(home: Path) -> None:
+def test_settings_of_ones_own_beside_those_of_an_earlier_version_are_told(home: Path) -> None:
     left_by_an_earlier_version()
-    Path("config.yaml").write_text("turns: {deadline: 900}\nmodel: {provider: openai, name: x, api_key: '${A_KEY}'}\n")
+    Path("config.yaml").write_text("turns: {deadline: 900}\naccess: {admins: ['telegram:1']}\n")
     assert started(home).config.turns.deadline == 900
-    folder = own(home, ANTHROPIC)
-    found = started(home)
-    assert (found.file, found.config.model.provider) == (folder / "config.yaml", "anthropic")
-    assert found.config.turns.deadline == Config().turns.deadline
+    own(home, ANTHROPIC)
+    with pytest.raises(ConfigError, match=r"two files hold settings: .*, which an earlier version read, and "):
+        started(home)
 
 
 def test_an_edit_of_the_shipped_file_does_not_hide_the_conversation(home: Path) -> None:
