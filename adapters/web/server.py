@@ -537,12 +537,15 @@ class Server(Struct, kw_only=True):
             if at is not None:
                 removed = asked.get("verb") == "remove"
                 part = await desk.part(at, "" if removed else asked.get("name", "").strip())
+                if last.problems and part is not None and part.names is not None and part.name not in part.names:
+                    part = await desk.part(at, "")  # a new one that was refused is still new
                 if part is None:
                     raise Problem(404, "There is no such section.")
                 return settings.title_of(at, part.name), settings.part_page(part, seen, frame.csrf, last)
         except ConfigError as error:
             return "Settings", [el("p", each, class_="reason", role="alert") for each in error.problems]
-        served, provider = (await self.inside.report())["platforms"], asked.get("provider", "")[:_LONGEST_NAME]
+        chosen = asked.get("provider", "") if last.where in ("", "model") else ""  # a search has a provider, too
+        served, provider = (await self.inside.report())["platforms"], chosen[:_LONGEST_NAME]
         return "Settings", settings.page(seen, frame, provider, last, served, asked.get("find", "")[:_LONGEST_NAME])
 
     async def _chat(

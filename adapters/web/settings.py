@@ -294,7 +294,7 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     is_new = part.names is not None and not part.name
     who = _text("name", "Name", last.typed.get("name", "")) if is_new else hidden(name=part.name)
     verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
-    writes = _writes(part.name, settings) if part.at == _PEOPLE else None
+    writes = _writes(part.name, settings, last) if part.at == _PEOPLE else None
     form = _form("part", csrf, [hidden(at=part.at), who, _folded(part, last), writes], verbs)
     names = [el("li", _to([icon("right"), name], part.at, name=name)) for name in part.names or ()]
     there = el("ul", names, class_="parts")
@@ -323,10 +323,11 @@ def _folded(part: Part, last: Done) -> Child:
     return [[_asked(each, last, at) for each in part.fields if each not in rest], more if rest else None]
 
 
-def _writes(name: str, settings: Settings) -> Html:
+def _writes(name: str, settings: Settings, last: Done) -> Html:
     """Whether a person of the page may write; a new one may."""
     allowed = next(each.value for each in settings.people if each.name == _ALLOW).split(", ")
-    tick = el("input", type="checkbox", name="writes", value="true", checked=not name or f"{NAME}:{name}" in allowed)
+    ticked = "writes" in last.typed if last.typed else not name or f"{NAME}:{name}" in allowed
+    tick = el("input", type="checkbox", name="writes", value="true", checked=ticked)
     told = ["People who are not in ", el("code", _ALLOW), " can only read."]
     return el("label", tick, el("span", el("span", "May write", class_="named"), el("small", told)), class_="tick")
 
@@ -527,7 +528,8 @@ def _asked(blank: Blank, last: Done, at: str, example: str = "") -> Child:
     name = el("span", said, " ", el("code", blank.name), class_="named")
     if blank.kind == "secret":
         return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)
-    was = hidden(**{f"{_SHOWN}{blank.name}": blank.value})
+    shown = f"{_SHOWN}{blank.name}"  # as the first form had it: what another tab wrote meanwhile is not this one's
+    was = hidden(**{shown: last.typed.get(shown, blank.value)})
     if blank.kind == "flag":
         tick = el("input", type="checkbox", name=f"{_SAID}{blank.name}", value="true", checked=value == "true")
         return [was, el("label", tick, el("span", name, more), class_="tick")]

@@ -170,10 +170,30 @@ async def test_a_search_is_set_up_and_switched_in_the_chat(
         assert not (await Axe().run(me)).response["violations"]
 
 
+async def test_the_form_of_a_search_leaves_that_of_the_model_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
+    (tmp_path / "config.yaml").write_text("model: {provider: anthropic, name: claude, api_key: '${A_KEY}'}\n")
+    monkeypatch.setenv("A_KEY", "k")
+    async with page(tmp_path, desk=desk) as live:
+        form = {"where": "search", "verb": "try", "provider": "none"}
+        before, after = (await live.me.get("/settings"))[1], await (await live.me.post("/settings", form)).text()
+        assert "Choose a search first." in after
+        chosen = re.compile(r"<option[^>]*selected[^>]*>[^<]*")
+        assert chosen.findall(after)[0] == chosen.findall(before)[0]
+        assert "anthropic" in chosen.findall(after)[0]
+
+
 async def test_one_form_lets_a_person_in_who_writes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
     async with page(tmp_path, desk=desk) as live, ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
         form = {"where": "part", "at": "adapters.web.people", "name": "bob", "set password": "a password of Bob"}
+        for ticked in ({"writes": "true"}, {}):
+            refused = await (await live.me.post("/settings", {**form, "set password": "short", **ticked})).text()
+            (named,) = re.findall(r'<input[^>]* name="name"[^>]*>', refused.partition('value="adapters.web.people"')[2])
+            assert ('"hidden"' in named, 'value="bob"' in named) == (False, True), "it can be corrected"
+            assert ('value="remove"' in refused, "checked" in refused) == (False, bool(ticked))
         await live.me.post("/settings", {**form, "writes": "true"})
         assert "from the next start" not in (await live.me.get("/settings"))[1]
         login = {"name": "bob", "password": "a password of Bob"}
