@@ -428,10 +428,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         key, over = lease.key, session.ended_at
         contents = await self.contents(key)
         gone = [each for each in contents.sessions if each.temporary and (each.ended_at or inf) <= (over or 0.0)]
-        began = min([each.started_at for each in gone], default=inf)
+        spans = [(each.started_at, each.ended_at or 0.0) for each in gone]
         said = [message for each in gone for message in contents.history.transcripts[each.id]]
         came = {ref for message in said for ref in _refs(key, message)}
-        files = [file.ref for file in await self.store.kept_files(key, _EVERY) if file.ref in came or file.at > began]
+        kept = await self.store.kept_files(key, _EVERY)
+        files = [each.ref for each in kept if each.ref in came or any(began < each.at <= end for began, end in spans)]
         name = lasting_id("f", session.id)
         erasure = Erasure(id=name, key=key, at=self.clock.now(), item=item.id, over=over, files=tuple(files))
         await self.erase(lease, erasure, contents)

@@ -53,8 +53,8 @@ async def _begun_anew(ctx: CommandContext, present: Session | None) -> str:
         if present is None or (present.message_count == 0 and not present.temporary):
             return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
-        if present.temporary:
-            ended = await ctx.store.session(present.id)
+    for ended in await ctx.store.sessions(ctx.key, _LISTED):  # also where a crash came between end and deletion
+        if ended.temporary and ended.ended_at is not None:
             await ctx.agents.forgetter.delete_temporary(ctx.owned().lease, ended, ctx.item)
             return f"{_DELETED} {NOT_UNDONE}"
     return "Started a fresh session. /sessions lists the earlier session, and /resume goes back to it."

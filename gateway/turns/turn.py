@@ -233,11 +233,16 @@ class Turns(Struct, kw_only=True):
             return Ending(outcome="refused")  # what it was begun for is forgotten
         if (call := item.inbound.command) is not None:
             return await self._command(recorder, call)
-        if (implied := self.commands.registry.implied(item)) is not None:
+        if (implied := self.commands.registry.implied(item)) is not None and not await self._is_temporary(item.key):
             answer = await self.commands.answer(item, implied, self._held(recorder))
             await self.outbox.tell(item, answer.text)
             begins = None
         return await self._converse(recorder, item.inbound, begins)
+
+    async def _is_temporary(self, key: SessionKey) -> bool:
+        """Whether a chat is one of which nothing is kept, such as a rule for other chats."""
+        tip = await self.store.tip(key)
+        return tip is not None and tip.temporary
 
     async def _shut_out(self, item: InboxItem) -> Ending:
         """End the item of somebody who may no longer talk here; if a crash interrupted its turn, say so."""

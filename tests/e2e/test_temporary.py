@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.agent.forgetting import NOT_UNDONE
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.domain.chat import OWN, Attachment, SessionKey
 from gateway.domain.memory import scope_of
@@ -160,10 +161,39 @@ async def test_a_crash_between_its_end_and_its_deletion_loses_nothing_of_that(
     async with running(tmp_path, clock=clock) as live:
         await live.quiet()
         await sweep(live)
+        told = [row.text for row in await live.gateway.store.outbox(None, 99)]
+        assert [each for each in told if "earlier session" in each or each.startswith("I deleted")] == [
+            "I deleted the temporary chat. This is a fresh session. " + NOT_UNDONE
+        ]
         await live.ask("hello")
         assert WORD not in prompt(live)
         assert "1. the heliotrope" in await live.ask("/sessions")
     assert remains_in(tmp_path) == []
+
+
+async def test_what_is_said_between_two_of_them_and_after_one_stays(tmp_path: Path, clock: ManualClock) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        await live.ask("the heliotrope blooms in June")
+        for word in (f"my secret is {WORD}", f"another is {WORD}"):
+            for said in ("/temporary", word, "/resume 1", "the tulip blooms in May"):
+                await clock.advance(60)
+                await live.ask(said)
+        shown = [row.text for row in await live.gateway.store.outbox(None, 99)]
+        assert shown.count("echo: the tulip blooms in May") == 2
+        await sweep(live)
+        left = [row.text for row in await live.gateway.store.outbox(None, 99)]
+        assert left.count("echo: the tulip blooms in May") == 2
+    assert remains_in(tmp_path) == []
+
+
+async def test_a_rule_that_is_said_in_one_binds_no_other_chat(place: Place) -> None:
+    async with place.run() as live:
+        await live.ask("hello")
+        await live.ask("/temporary")
+        await live.ask(f"From now on, always call me {WORD}.")
+        await live.ask("/new")
+        await live.ask("hello")
+        assert WORD not in prompt(live)
 
 
 async def test_what_is_kept_is_an_ordinary_chat(place: Place) -> None:

@@ -4,7 +4,6 @@ it. A deed is done once."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 
 from gateway.domain.chat import PLACED, UNSENT, ChatType, Inbound, OutboundState, SessionKey
 from gateway.domain.session import Session
@@ -231,17 +230,17 @@ def _goes(session: Session, deed: Erasure) -> bool:
 
 def _erase_around(space: Space, deed: Erasure, gone: list[SessionRecord]) -> None:
     """Erase the words of what came in and was shown in a temporary chat: its lane did nothing else meanwhile."""
-    began, over = min([kept.session.started_at for kept in gone], default=inf), deed.over or 0.0
+    spans = [(kept.session.started_at, kept.session.ended_at or 0.0) for kept in gone]
     notes = [said.note or {} for kept in gone for said in space.many(MESSAGE, space.members(kept.session.id))]
     events = {event for note in notes for event in (note.get("event"), *note.get("parts", ())) if event}
     for item in space.first(HEARD, deed.key.text, MANY):
         event = None if item.inbound is None else item.inbound.event_id
-        if event in events or began < (item.ended_at or 0.0) <= over:
+        if event in events or any(began < (item.ended_at or 0.0) <= end for began, end in spans):
             space.put(ITEM, replace(item, inbound=None))
             space.drop(TURN, item.number)
     own = _event(space, -1 if deed.item is None else int(deed.item))
     for row in _rows(space, deed.key):
-        is_its = row.out.answers in events or began < row.out.created_at <= over
+        is_its = row.out.answers in events or any(began < row.out.created_at <= end for began, end in spans)
         if is_its and not _answers(space, row, own):
             _drop_row(space, row)
 
