@@ -562,11 +562,11 @@ class Server(Struct, kw_only=True):
         frame = await self._frame(login, source)
         state = await self.log.state(self.views, source, most, self.bells.made(source.address, most))
         sessions = await self.views.sessions(source)
-        here = _present(sessions, source)
         if is_seen:
             await self._seen(source, sessions, self.clock.now())
         present = _present(sessions, source)
-        within = "".join(each.project for each in sessions if each.id == present)
+        here = next((each for each in sessions if each.id == present), None)
+        within = here.project if here is not None else ""
         kept = await self.views.projects(source) if within else ()
         body = pages.chat(
             frame,
@@ -576,7 +576,7 @@ class Server(Struct, kw_only=True):
             self.work.get(source.address, IDLE).words,
             await self.views.commands(source),
             [
-                next((pages.temporary(frame, each.until) for each in sessions if each.until and each.id == here), None),
+                pages.temporary(frame, here.until) if here is not None and here.until else None,
                 await self._before(source, state, sessions) if most == SHOWN else None,
             ],
             most=most,

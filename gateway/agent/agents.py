@@ -76,8 +76,7 @@ class Agents(Struct, kw_only=True):
         **of_steps: Any,
     ) -> Agent:
         """Return the agent of one turn, which may look into the conversations of `key`, or only into the temporary chat
-        of `hidden`. `of_steps`: what its
-        `ToolSteps` take beside. A helper's agent recalls nothing by itself."""
+        of `hidden`. `of_steps`: what its `ToolSteps` take beside. A helper's agent recalls nothing by itself."""
         store, compactor = self.sessions.store, self.compactor(writer=writer)
         fitting = self.fitting(compactor=compactor, metering=metering, observer=observer, details=details)
         steps = self.steps(
@@ -121,9 +120,7 @@ class Agents(Struct, kw_only=True):
         self, words: str, key: SessionKey | None, limit: int, *, hidden: SessionKey | None = None
     ) -> list[Passage]:
         """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""
-        if self.embeddings is not None:
-            return await self.embeddings.search(words, key, limit, hidden=hidden)
-        return await self.sessions.store.search(words, key, limit, hidden=hidden)
+        return await (self.embeddings or self.sessions.store).search(words, key, limit, hidden=hidden)
 
     def take_up(
         self,

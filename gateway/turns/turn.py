@@ -536,8 +536,8 @@ class Turns(Struct, kw_only=True):
     async def _put_away(self, recorder: TurnRecorder, session: Session) -> Session | None:
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made from the
         session's: after a crash in between, it is neither forgotten nor repeated. One of a person's chats goes on when
-        they write there again, so nothing ends for them, unless the chat was
-        temporary. Returns the next session, if it begins at once."""
+        they write there again, so nothing ends for them, unless the chat was temporary. Returns the next
+        session, if it begins at once."""
         if self.agents.sessions.policy.notify and not session.key.is_own:
             text = DELETED if session.temporary else PUT_AWAY
             rows = self.outbox.rows(recorder.item, "notice", text, first_id=f"o_{session.id}")

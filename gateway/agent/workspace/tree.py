@@ -29,16 +29,8 @@ _DEEPEST: Final = 60  # folders in one another that are walked; a descriptor is 
 _PIECE: Final = 1_000_000  # bytes read at once
 _BINARY: Final = 8_192  # bytes at the beginning of a file: a NUL there is of no text
 UNSEEN: Final = (".git", ".venv", "__MACOSX", "__pycache__", "node_modules")  # folders in which nobody looks for a file
-_BUILT: Final = (
-    ".mypy_cache",
-    ".next",
-    ".ruff_cache",
-    ".tox",
-    "build",
-    "dist",
-    "target",
-    "venv",
-)  # and what tools make
+_BUILT: Final = (".mypy_cache", ".next", ".ruff_cache", ".tox", "build", "dist", "target", "venv")  # by programs
+_UNSEARCHED: Final = (*UNSEEN, *_BUILT)
 _KINDS: Final[Mapping[int, str]] = {
     stat.S_IFLNK: "a link, and links are not followed here",
     stat.S_IFDIR: "a folder, not a file",
@@ -217,8 +209,8 @@ def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]
 def visible(root: Path, names: Sequence[str]) -> Iterator[tuple[Found, bool]]:
     """What is in a folder of the root, and whether it is left out: of a folder that is, nothing inside comes. Who names
     a folder wants to see it. Raises ToolError if there is no such folder."""
-    for found in walk(root, names, lambda each, _: each.name not in (*UNSEEN, *_BUILT)):
-        yield found, found.is_folder and found.name in (*UNSEEN, *_BUILT)
+    for found in walk(root, names, lambda each, _: each.name not in _UNSEARCHED):
+        yield found, found.is_folder and found.name in _UNSEARCHED
 
 
 def text_in(found: Found, most: int) -> str:
